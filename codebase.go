@@ -244,7 +244,7 @@ type FacetCount struct {
 }
 
 // CodebaseStore stores what the agent knows of repositories. All methods are safe for concurrent use by any number of
-// processes. Unknown ids and those of another organization give CodeNotFound; lists of an unknown organization are
+// processes. Unknown ids and ids of another organization give CodeNotFound; lists of an unknown organization are
 // empty. Values beyond a limit, ids that are no UUIDs and invalid JSON give CodeInvalid; messages are truncated.
 type CodebaseStore interface {
 	// SaveInstallation creates an installation, or replaces the one with its id, which keeps its time and author. It
@@ -293,7 +293,7 @@ type CodebaseStore interface {
 	SaveRepositorySettings(ctx context.Context, organizationID, id string, s RepositorySettings) error
 	// DueRepositories returns at most limit active repositories of all organizations, those due longest first: their
 	// last review of the default branch was created or refused, and their last completed one began, before a time.
-	// Repositories whose access is denied, and those of suspended installations, are not due.
+	// Repositories whose access is denied, and repositories of suspended installations, are not due.
 	DueRepositories(ctx context.Context, before time.Time, limit int) ([]*Repository, error)
 
 	// ScheduleRun creates a pending run from organization, repository, type, trigger, ref and input, and the id unless
@@ -319,7 +319,7 @@ type CodebaseStore interface {
 	// RunEvents returns at most limit events after a sequence number, and the latest number, -1 if there is none.
 	RunEvents(ctx context.Context, organizationID, runID string, after int64, limit int) (events []RunEvent, latest int64, err error)
 
-	// SaveReview replaces the active findings of a repository by those of a review and saves what the review found
+	// SaveReview replaces the active findings of a repository by the findings of a review and saves what the review found
 	// (instrumentation, and default branch and access unless empty), in one transaction that checks the run's lease.
 	// The review is as of the run's start and of the argument's commit. Findings with a known id are active again and
 	// keep creation time, dismissal, fix and pull request. Those that come back after their fix was merged or refuted get

@@ -98,7 +98,7 @@ type DeliveryResult struct {
 	Disable    string    // why the webhook is to be disabled; its pending deliveries are given up
 }
 
-// WebhookManager manages the webhooks of organizations. Errors are those of WebhookStore, CodeInvalid with details for
+// WebhookManager manages the webhooks of organizations. Errors are the ones of WebhookStore, CodeInvalid with details for
 // invalid fields, and CodeUnavailable if secrets cannot be encrypted. It is safe for concurrent use.
 type WebhookManager interface {
 	// List returns an organization's webhooks, oldest first.
@@ -121,7 +121,7 @@ const WebhookTestTime = 20 * time.Second
 
 // WebhookStore stores webhooks and their deliveries. The transaction that changes an insight's status to active or
 // archived creates a pending delivery for each enabled webhook that the insight matches. All methods are safe for
-// concurrent use by any number of processes. Unknown ids and those of another organization give CodeNotFound.
+// concurrent use by any number of processes. Unknown ids and ids of another organization give CodeNotFound.
 type WebhookStore interface {
 	// CreateWebhook sets the times. The caller sets the id. CodeConflict at MaxWebhooks.
 	CreateWebhook(ctx context.Context, w *Webhook) error

@@ -65,7 +65,7 @@ func (c *serverConfig) crossOrigin(methods ...string) func(http.Handler) http.Ha
 	}).Handler
 }
 
-// withCrossOrigin applies crossOrigin to the paths of the API. It leaves out those of the dashboard, which has cookies.
+// withCrossOrigin applies crossOrigin to the paths of the API. It leaves out the dashboard, which has cookies.
 func (s *server) withCrossOrigin(api http.Handler) http.Handler {
 	wrap := s.cfg.crossOrigin(http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete)
 	if wrap == nil {

@@ -6,6 +6,6 @@ package main
 
 import "syscall"
 
-// maskFiles sets the umask, so that files of this process, including those of libraries, are not accessible to group
+// maskFiles sets the umask, so that files of this process, including files of libraries, are not accessible to group
 // and others.
 func maskFiles() { syscall.Umask(closed) }

@@ -88,7 +88,7 @@ const (
 	maxDetail     = 512
 )
 
-// backendCode matches the codes of a backend that are passed on. They need not be those of this API.
+// backendCode matches the codes of a backend that are passed on. They need not be codes of this API.
 var backendCode = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,63}$`)
 
 // refusal returns the error for a status of refusals. body may be anything; refusal reads only the error format of the

@@ -42,7 +42,7 @@ func find(variable, tag string) (string, error) {
 	if tag != "" {
 		path += "-" + tag
 	}
-	// The flags are those of `make build`, so that both share the build cache. Test
+	// The flags equal the ones of `make build`, so that both share the build cache. Test
 	// processes may build at the same time, and one may run what another one replaces.
 	own := fmt.Sprintf("%s.%d", path, os.Getpid())
 	defer os.Remove(own)

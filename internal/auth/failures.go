@@ -63,7 +63,7 @@ func (l *FailureLimiter) Refuse(remoteAddr, known string) error {
 	return nil
 }
 
-// Failed counts a failure of a client. The parameters are those of Refuse.
+// Failed counts a failure of a client. It has the parameters of Refuse.
 func (l *FailureLimiter) Failed(remoteAddr, known string) {
 	if known != "" {
 		l.known.Take(known, l.now())

@@ -35,7 +35,7 @@ type IDToken struct {
 	claims    object
 }
 
-// VerifyIDToken verifies an ID token that the client requested with the nonce. Its errors are those of VerifyToken.
+// VerifyIDToken verifies an ID token that the client requested with the nonce. It returns the errors of VerifyToken.
 // Source: OpenID Connect Core 1.0, section 3.1.3.7.
 func (p *Provider) VerifyIDToken(ctx context.Context, raw Secret, clientID, nonce string) (*IDToken, error) {
 	t, principal, err := p.verify(ctx, raw, clientID)

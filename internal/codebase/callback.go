@@ -132,7 +132,7 @@ var kindNames = map[string]string{source.KindGitHub: "GitHub", source.KindGitLab
 
 func stateHash(state string) [32]byte { return sha256.Sum256([]byte(state)) }
 
-// checkCallback returns an error for parameters that cannot be those of an authorization.
+// checkCallback returns an error for parameters that cannot come from an authorization.
 func checkCallback(values url.Values) error {
 	for _, name := range []string{"code", "state", "installation_id", "setup_action", "error"} {
 		if all := values[name]; len(all) > 1 || len(all) == 1 && len(all[0]) > maxCallback {

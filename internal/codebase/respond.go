@@ -62,7 +62,7 @@ const (
 	codeSignature assay.Code = "INVALID_SIGNATURE"
 )
 
-// statuses are those of the errors of operations, stores and sources.
+// statuses has the status of each error of operations, stores and sources.
 var statuses = map[assay.Code]int{
 	assay.CodeInvalid:            http.StatusBadRequest,
 	assay.CodeMissingCredentials: http.StatusUnauthorized,

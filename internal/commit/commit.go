@@ -17,7 +17,7 @@ import (
 
 // Store makes facts durable. Implementations must be safe for concurrent use.
 type Store interface {
-	// Commit runs one durable transaction. It records the requests that are not among those of the last 10 minutes,
+	// Commit runs one durable transaction. It records the requests that are not among the requests of the last 10 minutes,
 	// calls merge with fresh[i] set for these, and applies the delta that merge returns. If the transaction is
 	// retried, merge is called again.
 	Commit(ctx context.Context, now time.Time, requests []delta.Request, merge func(fresh []bool) *delta.Delta) error
@@ -173,7 +173,7 @@ func New(cfg Config) *Committer {
 // nothing. request is nil for facts without a request. Submit does not retain facts. If the transaction fails, the
 // error has CodeUnavailable and the sender may retry. The same error is returned when the queue is full and the
 // organization has more than its share of it (see fair.Queue): new submissions are refused, and the newest queued
-// ones are evicted for those of other organizations. It is also returned when ctx ends before the transaction has
+// ones are evicted for submissions of other organizations. It is also returned when ctx ends before the transaction has
 // begun. Submit waits for a transaction that has begun. Facts without an organization are never refused for lack of
 // room.
 func (c *Committer) Submit(ctx context.Context, request *delta.Request, facts Facts) (fresh bool, err error) {

@@ -50,7 +50,7 @@ type Config struct {
 	// APIPath is the path of the REST API's root, default /api.
 	APIPath string
 	Version string
-	// PublicURL is scheme and host under which browsers reach the server; "": those of the request.
+	// PublicURL is scheme and host under which browsers reach the server; "": the ones of the request.
 	PublicURL string
 
 	Window time.Duration    // of scores; default assay.DefaultWindow

@@ -56,7 +56,7 @@ type insightRow struct {
 	Date     time.Time
 }
 
-// Parameters of the list's address, beside those of services.
+// Parameters of the list's address, beside the parameters of services.
 const (
 	serviceParam = "service"
 	statusParam  = "status"

@@ -43,7 +43,7 @@ func rendered(source []byte, n ast.Node) template.HTML {
 	return template.HTML(b.String())
 }
 
-// orderHeadings moves the headings of a text below those of the page, none more than
+// orderHeadings moves the headings of a text below the headings of the page, none more than
 // one level below the one before.
 func orderHeadings(doc ast.Node) {
 	var all []*ast.Heading

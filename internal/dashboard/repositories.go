@@ -12,7 +12,7 @@ import (
 	"assay"
 )
 
-// severities are those of findings, worst first.
+// severities are the severities of findings, worst first.
 var severities = []string{"critical", "high", "medium", "low", "suggestion"}
 
 // severityCount is how many findings have a severity.
@@ -64,7 +64,7 @@ func (h *Handler) repositories(q *request) error {
 	return q.render(http.StatusOK, "repositories", view{Title: "Repositories", Section: "code", Live: liveSeconds, Data: page})
 }
 
-// mayConnect reports whether the session may connect sources: those of users, and of administrators.
+// mayConnect reports whether the session may connect sources: sessions of users and administrators may.
 func (q *request) mayConnect() bool { return q.session.User() || q.session.Admin() }
 
 // repositoryPage is one repository.

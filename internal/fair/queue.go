@@ -18,7 +18,7 @@ type Queue[T comparable] struct {
 
 	mu    sync.Mutex
 	len   int
-	count *Shares              // items, except those of the empty key
+	count *Shares              // items, except items of the empty key
 	load  *Shares              // weight, except that of the empty key
 	keys  map[string]*items[T] // keys with items
 	order []*items[T]          // keys in the order of service
@@ -158,7 +158,7 @@ func (q *Queue[T]) Take(budget int) []T {
 }
 
 // TakeLight returns all items of the keys with a weight of at most light each, up to a total weight of budget. It
-// returns nothing if there are no other keys. So the consumer can serve the items of light keys without those of heavy
+// returns nothing if there are no other keys. So the consumer can serve light keys without waiting for the items of heavy
 // keys, which take longer.
 func (q *Queue[T]) TakeLight(light, budget int) []T {
 	q.mu.Lock()

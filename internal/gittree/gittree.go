@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// attributes come before those of the repository: git writes files as they are stored. Keywords and encodings would make
+// attributes take precedence over the repository's: git writes files as they are stored. Keywords and encodings would make
 // them many times larger than the sizes that Check counts, and line ends others than those that a change is made of.
 const attributes = "* -text -ident -filter !working-tree-encoding\n"
 

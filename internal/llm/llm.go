@@ -137,7 +137,7 @@ func (c *Client) Chat(ctx context.Context, r *Request) (*Reply, error) {
 // maxWritten limits the tokens of a text, including the reasoning before it.
 const maxWritten = 4096
 
-// Write asks the model for a text about a document. Errors are those of Chat. A reply without a text is an
+// Write asks the model for a text about a document. It returns the errors of Chat. A reply without a text is an
 // *UnusableError.
 func (c *Client) Write(ctx context.Context, system, document string) (string, error) {
 	reply, err := c.Chat(ctx, &Request{System: system, Messages: []Message{{Text: document}}, MaxTokens: maxWritten})

@@ -213,7 +213,7 @@ func (r *tsdbReader) block(ctx context.Context, dir string) (err error) {
 }
 
 // findSegments returns the files of the write-ahead log in the order in which they were
-// written: those of the last checkpoint and those after it.
+// written: records of the last checkpoint and records after it.
 func findSegments(dir string) ([]string, error) {
 	const prefix = "checkpoint."
 	entries, err := os.ReadDir(dir) // sorted; all numbers have eight digits

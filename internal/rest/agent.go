@@ -91,7 +91,7 @@ func (s *server) forward(ctx context.Context, c *call, op *operation) (*assay.Ag
 }
 
 // agentPath returns the part of a request's path after agentRoot, escaped as the client
-// sent it. It counts segments, because a client may also escape those of the root.
+// sent it. It counts segments, because a client may also escape the root's segments.
 func (s *server) agentPath(r *http.Request) string {
 	segments := strings.Split(r.URL.EscapedPath(), "/")
 	return "/" + strings.Join(segments[1+strings.Count(s.base+agentRoot, "/"):], "/")

@@ -65,7 +65,7 @@ func directory(name string) string {
 	return ""
 }
 
-// of returns the constants that a file refers to: those of its own package and of the packages of its module.
+// of returns the constants that a file refers to, from its own package and the packages of its module.
 func (c *constants) of(name string) instrumentation.Constants {
 	own := directory(name)
 	return func(module, constant string) (string, bool) {

@@ -46,7 +46,7 @@ func Export(ctx context.Context, dir, ref, to, scratch string) error {
 	if err := g.run(ctx, list, "ls-tree", "-r", "-l", "-z", "--full-tree", tree); err != nil {
 		return err
 	}
-	// A repository of its own, with the objects of the other one: its attributes come before those of the commit.
+	// A repository of its own, with the objects of the other one: its attributes take precedence over the commit's.
 	objects, err := g.output(ctx, "rev-parse", "--git-path", "objects")
 	if err != nil {
 		return err

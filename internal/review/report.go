@@ -78,7 +78,7 @@ type Detail struct {
 	EndLine   int `json:"end_line"`
 	EndColumn int `json:"end_column"`
 	// Code is the first line of the range, or the part of a long line around it, with secrets masked. The bytes from
-	// Mark to MarkEnd are those of the range.
+	// Mark to MarkEnd are the columns of the range.
 	Code    string       `json:"code"`
 	Mark    int          `json:"mark"`
 	MarkEnd int          `json:"mark_end"`

@@ -23,6 +23,6 @@
 // idle session.
 //
 // A callback causes a request to the provider, with the client's secret, before its code is known to be valid. The
-// package therefore counts the failures of each address separately from those of API keys, and limits the number of
+// package therefore counts the failures of each address separately from failures of API keys, and limits the number of
 // concurrent exchanges.
 package session

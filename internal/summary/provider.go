@@ -14,7 +14,7 @@ import (
 type Provider interface {
 	// Model returns the name of the model.
 	Model() string
-	// Write asks the model once for a text about a document. Errors are those of llm.Client.
+	// Write asks the model once for a text about a document. It returns the errors of llm.Client.
 	Write(ctx context.Context, system, document string) (string, error)
 }
 

@@ -34,7 +34,7 @@ func newHandler(w io.Writer, format, level string) (slog.Handler, slog.Level, er
 	}
 }
 
-// NewLogger returns the logger of a program without telemetry of its own. The parameters are those of Config.
+// NewLogger returns the logger of a program without telemetry of its own. It has the parameters of Config.
 func NewLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	h, _, err := newHandler(w, format, level)
 	if err != nil {

@@ -119,7 +119,7 @@ func Start(ctx context.Context, cfg Config) (_ *Telemetry, err error) {
 	}
 	t.meters = sdkmetric.NewMeterProvider(options...)
 	t.shutdowns = append(t.shutdowns, t.meters.Shutdown)
-	if metrics != nil { // /metrics has those of client_golang
+	if metrics != nil { // /metrics has client_golang's
 		if err := runtime.Start(runtime.WithMeterProvider(t.meters)); err != nil {
 			return nil, fmt.Errorf("measure the runtime: %w", err)
 		}

@@ -36,7 +36,7 @@ import (
 // after the seed. It has 8 bytes of hash before the texts of a resource, which are ignored: two resources are equal
 // if their organization and all their texts are.
 //
-// Numbers are varints, signed if relative. Texts have a length prefix. Values equal to those of the span before are
+// Numbers are varints, signed if relative. Texts have a length prefix. Values equal to the values of the span before are
 // omitted.
 const (
 	entryVersion    = 2
@@ -46,7 +46,7 @@ const (
 
 // Flags of an entry.
 const (
-	flagReplaces = 1 << iota // its traces replace those of earlier entries
+	flagReplaces = 1 << iota // its traces replace traces of earlier entries
 	flagTaken                // taken over by another process, which moves the traces to its own journal
 	flagLowered              // version 1
 	flagSince                // version 1
@@ -60,7 +60,7 @@ const (
 	stateBits = iota
 )
 
-// Flags of a span in an entry, above those of a record.
+// Flags of a span in an entry, above the flags of a record.
 const (
 	spanNoID           = 1 << 2
 	spanParent         = 3 << 3 // how the parent is encoded

@@ -35,7 +35,7 @@ type Recovery struct {
 }
 
 // Recovery returns an empty Recovery. It may hold as much memory as a, so that what other organizations hold in a drops no
-// traces of an organization within its share. Where both do not fit, a drops those of the largest organization.
+// traces of an organization within its share. Where both do not fit, a drops traces of the largest organization.
 func (a *Assembler) Recovery(name string) *Recovery {
 	return &Recovery{Name: name, a: NewAssembler(a.cfg), next: 1}
 }

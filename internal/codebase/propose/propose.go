@@ -142,7 +142,7 @@ func (t *Task) place() (file string, line int) {
 	return t.Step.File, t.Step.Line
 }
 
-// Propose has the model do a task. A change that is not verified is undone. Errors are those of the context, and of Spend,
+// Propose has the model do a task. A change that is not verified is undone. Errors come from the context, and from Spend,
 // Verify and Report.
 func (p *Proposer) Propose(ctx context.Context, t *Task) (*Attempt, error) {
 	w := &work{Proposer: p, Task: t, Attempt: t.attempt(), mark: rand.Text()}

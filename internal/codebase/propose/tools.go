@@ -48,7 +48,7 @@ var tools = []llm.Tool{
 
 const verifyTool = "verify"
 
-// arguments are those of all tools.
+// arguments has the arguments of all tools.
 type arguments struct {
 	Prefix, File string
 	Text         *string

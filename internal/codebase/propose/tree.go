@@ -364,7 +364,7 @@ func (t *Tree) revert() {
 	t.keep()
 }
 
-// Files returns the files that differ from those of the repository, by path.
+// Files returns the files that differ from the repository's, by path.
 func (t *Tree) Files() ([]patch.File, error) {
 	p := &patch.Patch{}
 	for name, after := range t.changed {

@@ -132,7 +132,7 @@ func (r *redactor) close(open byte) {
 	}
 }
 
-// body reports whether the innermost braces are those of a body.
+// body reports whether the innermost braces are the ones of a body.
 func (r *redactor) body() bool {
 	for i := len(r.frames) - 1; i > 0; i-- {
 		if o := r.frames[i].open; o == 0 || o == '{' {
@@ -436,7 +436,7 @@ func (r *redactor) mapping(s string, column, lead int, item bool) {
 	if brackets && m == nil {
 		return
 	}
-	for brackets && r.top().open != ':' && r.top().above >= 0 { // the brackets were those of a text
+	for brackets && r.top().open != ':' && r.top().above >= 0 { // the brackets belonged to a text
 		r.pop()
 	}
 	for r.top().open == ':' && r.top().col > lead {

@@ -266,7 +266,7 @@ func (j *job) save(ctx context.Context) error {
 	}
 	j.run.Result = text
 	if !onDefault {
-		return nil // findings are those of the default branch
+		return nil // stored findings belong to the default branch
 	}
 	if err := j.follow(ctx); err != nil {
 		return err

@@ -62,7 +62,7 @@ var deniedCalls = map[syscall.Errno][]uint32{
 // families are the socket families that belong to a network namespace. Sockets of a virtual machine (AF_VSOCK) do not.
 var families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
 
-// protocols are those of sockets. For others, the kernel loads code that few use.
+// protocols are the allowed protocols of sockets. For others, the kernel loads code that few use.
 var protocols = []uint32{0, unix.IPPROTO_TCP, unix.IPPROTO_UDP}
 
 // sharedMemory are the flags of shared memory without a file. It belongs to no process when it is not mapped completely.

@@ -156,7 +156,7 @@ func (c *Container) once(conn *net.UnixConn) (exit Exit, err error) {
 		}
 	})
 	err = c.serve(files[1:])
-	closeAll(files[1:]) // so that those of Serve are the only ones
+	closeAll(files[1:]) // so that only the listeners of Serve are left
 	if err == nil {
 		// The container sends nothing more before it has another tree.
 		err = json.NewDecoder(io.LimitReader(conn, maxMessage)).Decode(&exit)

@@ -107,7 +107,7 @@ func read(tree fs.FS, name string) ([]byte, error) {
 // quote quotes a word for the shell.
 func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
-// changedFiles returns the regular files that differ between two trees, those of the second first.
+// changedFiles returns the regular files that differ between two trees, files of the second first.
 func changedFiles(ctx context.Context, before, after fs.FS) (changed []string, err error) {
 	walk := func(tree, other fs.FS, compare bool) error {
 		return fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {

@@ -237,7 +237,7 @@ func removed(was, is *file) string {
 	return ""
 }
 
-// spanKey distinguishes a span from those of other code.
+// spanKey distinguishes a span from spans of other code.
 type spanKey struct{ function, kind, name string }
 
 func keyOf(f *file, s *instrumentation.Span) spanKey {

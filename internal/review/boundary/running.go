@@ -363,7 +363,7 @@ func (r *running) loop(n *syntax.Node) {
 	r.visit(body, used)
 }
 
-// choose visits the cases of a switch. With a constant subject, those of other constants do not run.
+// choose visits the cases of a switch. With a constant subject, cases of other constants do not run.
 func (r *running) choose(n *syntax.Node) {
 	cases := n.Children
 	var subject any

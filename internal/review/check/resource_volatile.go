@@ -149,5 +149,5 @@ func (p *RepositoryPass) volatileConfig(f *configfile.File) {
 	}
 }
 
-// volatileAttributes are those of rule MET-007.
+// volatileAttributes are the attributes of rule MET-007.
 var volatileAttributes = []string{"host.ip", "host.mac", "process.command_args", "process.command_line", "process.runtime.description", "os.description"}

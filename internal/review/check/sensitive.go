@@ -71,7 +71,7 @@ var (
 	// accessors are functions that return what a name stands for.
 	accessors = setOf(`get getenv lookupenv getheader header formvalue postformvalue query param params getparameter getattribute
 		getproperty getstring postform cookie form environ getheaderstring queryparam pathvalue getor field getfirst peek claim getclaim`)
-	// parsing are words of files and functions whose tokens are those of a language or a text.
+	// parsing are words of files and functions whose tokens are part of a language or a text.
 	parsing = setOf(`lexer lex lexers parser parsers parse parsing token tokens tokenizer tokenize tokenise tokenization scanner scan ast syntax grammar compiler
 		compile interpreter eval llm completion completions embedding embeddings expr expression template templates markdown html sql css json yaml xml
 		query logql promql traceql cql ring limiter semaphore`)
@@ -91,7 +91,7 @@ func hidden(before []string, what string) bool {
 // actions are words before "token" that say what it permits.
 var actions = setOf("reset change verify confirm update create generate invite delete")
 
-// tokenPaths are words of files whose tokens are those of a design or of a limit.
+// tokenPaths are words of files whose tokens are part of a design or of a limit.
 var tokenPaths = setOf("design theme themes styles limit limits ratelimit")
 
 // sensitiveWords returns what a name of these words stands for, "" if for nothing sensitive.

@@ -476,7 +476,7 @@ func packageName(u *instrumentation.Uses, n *syntax.Node) bool {
 }
 
 var (
-	// headerOwners are words before "headers" that say that they are those of HTTP or RPC.
+	// headerOwners are words before "headers" that say that they are headers of HTTP or RPC.
 	headerOwners = setOf("http https request req response res incoming outgoing raw all auth authorization forwarded forward upstream client extra default custom api grpc proxy base common merged final")
 	// mapTypes are types of maps and of anything.
 	mapTypes = setOf("map dict record any object mapping multi metadata")

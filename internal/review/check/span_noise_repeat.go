@@ -168,7 +168,7 @@ func mentionsTransport(u *instrumentation.Uses) bool {
 	})
 }
 
-// reportRepeated reports the spans that repeat those of instrumentation.
+// reportRepeated reports the spans that repeat spans of instrumentation.
 func reportRepeated(p *RepositoryPass) {
 	if !slices.ContainsFunc(p.Kept, func(k any) bool { _, ok := k.(repeatedFact); return ok }) {
 		return

@@ -129,7 +129,7 @@ var automatic = []string{
 	"@sentry/nestjs", "@sentry/bun", "opentelemetry-launcher", "@lightstep/opentelemetry-launcher-node",
 }
 
-// automaticMarks in deployment files are those of automatic instrumentation.
+// automaticMarks are the marks of automatic instrumentation in deployment files.
 var automaticMarks = [][]byte{
 	[]byte("opentelemetry-javaagent"), []byte("opentelemetry-instrument"), []byte("auto-instrumentations-node"), []byte("instrumentation.opentelemetry.io/inject"),
 	[]byte("-javaagent:"), []byte("OTEL_DOTNET_AUTO_HOME"), []byte("ddtrace-run"), []byte("dd-trace/init"), []byte("newrelic-admin"), []byte("beyla"), []byte("otel-go-instrumentation"),

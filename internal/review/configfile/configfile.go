@@ -53,7 +53,7 @@ type File struct {
 	OnKubernetes bool
 	// Ecosystem names the package registry of a manifest.
 	Ecosystem string
-	// Dependencies are those of a manifest.
+	// Dependencies are the dependencies of a manifest.
 	Dependencies []Dependency
 	// Environment has the variables that a deployment file sets, and the levels that a Logging file sets, by logger.
 	Environment []Variable

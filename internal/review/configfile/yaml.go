@@ -335,7 +335,7 @@ func lineEnd(s []byte) int {
 }
 
 // nest calls f for the YAML document in a block scalar ("key: |"). Around the block everything is blank, so
-// positions are those of the file.
+// positions are positions in the file.
 func (p *yamlParser) nest(n *yaml.Node, f func(*yaml.Node)) {
 	n = Resolve(n)
 	if n == nil || n.Kind != yaml.ScalarNode || n.Style&yaml.LiteralStyle == 0 || p.nested >= maxNested || n.Line >= len(p.lines.starts) {

@@ -47,7 +47,7 @@ type nodeCode struct {
 	byPath   map[string]*source
 	spanning map[string]bool // names of functions that start spans
 
-	variables map[*source]map[string]*syntax.Node // values of the variables of files, without those of functions
+	variables map[*source]map[string]*syntax.Node // values of the variables of files, without variables of functions
 	own       map[*source]*nodeNames
 
 	names      map[string]*nodeBoundary // by library and name

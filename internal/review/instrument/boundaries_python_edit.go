@@ -108,7 +108,7 @@ func derivesPath(b *pythonBoundary, n *syntax.Node) bool {
 	return b.helper == "trace_bottle" && (n.Kind != syntax.Call || n.Arg(0) == nil && n.Named("path") == nil)
 }
 
-// registers reports whether a decorator is one of those of a boundary.
+// registers reports whether a decorator belongs to a boundary.
 func (f *pythonFile) registers(d *syntax.Node, b *pythonBoundary) bool {
 	n := d.Children[0]
 	if n.Kind == syntax.Call {

@@ -228,7 +228,7 @@ type instruction struct {
 	keyword    string
 	start, end int // without the end of its last line
 	words      []word
-	exec       bool // the words are those of a JSON array
+	exec       bool // the words come from a JSON array
 }
 
 // word is an argument with its range, without quotes.

@@ -13,7 +13,7 @@ import (
 	"assay/internal/rules/semconv"
 )
 
-// logLevel returns the level of a method of a logger, and whether the name is one. Names are those of Go, JavaScript,
+// logLevel returns the level of a method of a logger, and whether the name is one. The names come from Go, JavaScript,
 // Python and Java: Info, Infof, InfoContext, Infow, info, log, warning, Msg.
 func logLevel(method string) (level string, ok bool) {
 	m := strings.ToLower(method)

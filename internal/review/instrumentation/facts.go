@@ -8,7 +8,7 @@ import (
 	"assay/internal/review/syntax"
 )
 
-// Uses is what a file does with telemetry. Nodes are those of File.
+// Uses is what a file does with telemetry. Nodes are nodes of File.
 type Uses struct {
 	File        *syntax.File
 	Spans       []*Span

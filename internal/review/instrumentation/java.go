@@ -228,7 +228,7 @@ func (j java) annotation(n *syntax.Node) {
 	}
 }
 
-// attributes adds those of an expression of type Attributes: Attributes.of(k, v, ...), a builder, or a variable.
+// attributes adds the attributes of an expression of type Attributes: Attributes.of(k, v, ...), a builder, or a variable.
 func (j java) attributes(n *syntax.Node, a Attribute) {
 	n = j.value(n)
 	if n == nil || n.Kind != syntax.Call || len(j.Attributes) > maxAttributes {

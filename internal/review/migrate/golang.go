@@ -388,7 +388,7 @@ func (r *goRewriter) use(short string) string {
 	return name
 }
 
-// importEdits removes the imports of source libraries and adds those of targets.
+// importEdits removes the imports of source libraries and adds the imports of targets.
 func (r *goRewriter) importEdits() []edit {
 	var specs []*ast.ImportSpec
 	present := map[string]bool{}
@@ -428,7 +428,7 @@ func (r *goRewriter) importEdits() []edit {
 	return append(edits, r.addImports(specs, std, other)...)
 }
 
-// addImports adds import lines: those of the standard library to its group, the others where the first of specs was.
+// addImports adds import lines: lines of the standard library to its group, the others where the first of specs was.
 func (r *goRewriter) addImports(specs []*ast.ImportSpec, std, other []string) []edit {
 	var block *ast.GenDecl
 	for _, d := range r.f.tree.Decls {

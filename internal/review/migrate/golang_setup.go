@@ -688,7 +688,7 @@ func importOrder(line string) string {
 	return "0" + p
 }
 
-// goMod removes the requirements of source libraries and adds those of the imported packages.
+// goMod removes the requirements of source libraries and adds requirements for the imported packages.
 func (u *goUnit) goMod(file string, text []byte, used map[string]bool) {
 	f, err := modfile.Parse(file, text, nil)
 	if err != nil {

@@ -76,7 +76,7 @@ type goRow struct {
 	start func(*goRewriter, *ast.CallExpr) (string, bool)
 	// stmt returns the lines for a call that is a statement.
 	stmt func(*goRewriter, *ast.CallExpr) ([]string, bool)
-	// assign returns the lines for an assignment and those of the following statements that belong to it.
+	// assign returns the lines for an assignment and the lines of the following statements that belong to it.
 	assign func(*goRewriter, *ast.AssignStmt, *ast.CallExpr, []ast.Stmt) ([]string, int)
 	// noError returns the statement for a call whose error is only tested.
 	noError func(*goRewriter, *ast.CallExpr) (string, bool)

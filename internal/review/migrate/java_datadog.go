@@ -12,7 +12,7 @@ import (
 	"assay/internal/review/syntax"
 )
 
-// The classes of the Datadog tracer. Its spans are those of OpenTracing.
+// The classes of the Datadog tracer. Its spans are spans of OpenTracing.
 const (
 	datadogTrace       = "datadog.trace.api.Trace"
 	datadogTags        = "datadog.trace.api.DDTags"

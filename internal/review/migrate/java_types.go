@@ -674,5 +674,5 @@ func (s *script) javaStatic(n *syntax.Node) (string, bool) {
 	return "", false
 }
 
-// isUpper reports whether a name begins with a capital letter, as those of classes do.
+// isUpper reports whether a name begins with a capital letter, as names of classes do.
 func isUpper(name string) bool { return name != "" && 'A' <= name[0] && name[0] <= 'Z' }

@@ -23,7 +23,7 @@ func oldPackage(name string) bool {
 	return strings.HasPrefix(name, "@opencensus/") || name == "opencensus" || strings.HasPrefix(name, "opencensus-")
 }
 
-// dependencies returns those of a manifest, and its source. It returns nil if it cannot be read.
+// dependencies returns the dependencies of a manifest, and its source. It returns nil if it cannot be read.
 func (u *scriptUnit) dependencies(name string) ([]configfile.Dependency, []byte) {
 	if !slices.Contains(u.paths, name) {
 		return nil, nil
@@ -39,7 +39,7 @@ func (u *scriptUnit) dependencies(name string) ([]configfile.Dependency, []byte)
 	return files[0].Dependencies, source
 }
 
-// replacement returns the old dependencies among those of a manifest, and the needed packages that it lacks.
+// replacement returns the old dependencies of a manifest, and the needed packages that it lacks.
 func (u *scriptUnit) replacement(list []configfile.Dependency) (old []configfile.Dependency, missing []string) {
 	missing = slices.Sorted(maps.Keys(u.packages))
 	for _, d := range list {

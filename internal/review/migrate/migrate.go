@@ -26,7 +26,7 @@ const (
 )
 
 // Make returns the patch that migrates the units among files. files are sorted paths below root, with slashes. Nothing
-// is executed or fetched. The errors are those of the context. A file that cannot be read is left with a step.
+// is executed or fetched. It returns the errors of the context. A file that cannot be read is left with a step.
 func Make(ctx context.Context, root *os.Root, parser *treesitter.Parser, files []string) (*patch.Patch, error) {
 	m := &migration{root: root, parser: parser, paths: files}
 	for _, units := range []func(context.Context) error{m.golang, m.scripts} {

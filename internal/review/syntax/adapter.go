@@ -15,7 +15,7 @@ import (
 const maxDepth = 1000
 
 // Parse parses a file of JavaScript, TypeScript, Python or Java. A file with syntax errors gives the tree of what
-// could be parsed, marked as broken. The errors are those of treesitter.Parser.
+// could be parsed, marked as broken. It returns the errors of treesitter.Parser.
 func Parse(ctx context.Context, p *treesitter.Parser, name string, language Language, source []byte) (*File, error) {
 	grammar := treesitter.JavaScript
 	switch language {

@@ -93,7 +93,7 @@ const (
 	Decorator        // a decorator or annotation. Children: a Name, Member or Call
 )
 
-// Node is a node of the tree. Its methods count their steps, like those of File.
+// Node is a node of the tree. Its methods count their steps, like methods of File.
 type Node struct {
 	Kind       Kind
 	depth      uint16 // below the root
@@ -121,7 +121,7 @@ type Comment struct {
 	Start, End int
 }
 
-// File is a parsed file. It is not safe for concurrent use: its methods, and those of its nodes, count their steps.
+// File is a parsed file. It is not safe for concurrent use: its methods and its nodes' methods count their steps.
 type File struct {
 	Path     string // as the review names it, with slashes
 	Language Language
@@ -130,7 +130,7 @@ type File struct {
 	Root     *Node  // a Block
 	Imports  []Import
 	Comments []Comment
-	// Statements are those of Python that are not in the tree, in the order of the source. Text is "import", "global",
+	// Statements are statements of Python that are not in the tree, in the order of the source. Text is "import", "global",
 	// "nonlocal", or "future" for an import of __future__. Parent is the function around the statement, nil if there is
 	// none. Children are the names of global and nonlocal.
 	Statements []*Node

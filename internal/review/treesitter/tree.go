@@ -10,7 +10,7 @@ type Tree struct {
 	names *names
 }
 
-// Node is a node of a tree. Indices are those of Tree.Nodes.
+// Node is a node of a tree. Indices are indices of Tree.Nodes.
 type Node struct {
 	Symbol     uint16 // Tree.Kind has its name
 	Field      uint16 // the field of the parent that holds this node, 0 for none

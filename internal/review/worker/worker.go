@@ -59,13 +59,13 @@ type Response struct {
 	Broken []string `json:"broken,omitempty"`
 	// Lacks is why the files that can be parsed add no telemetry to Change.Boundary, "" if they do.
 	Lacks string `json:"lacks,omitempty"`
-	// Paths and Configurations are the answer to Change.List, sorted. Configurations are those of what runs: no
+	// Paths and Configurations are the answer to Change.List, sorted. Configurations are configurations of what runs: no
 	// manifests and Dockerfiles.
 	Paths          []string `json:"paths,omitempty"`
 	Configurations []string `json:"configurations,omitempty"`
 }
 
-// Serve reviews a directory and makes the patch that the request names. It changes no file. Errors are those of review.Run
+// Serve reviews a directory and makes the patch that the request names. It changes no file. Errors come from review.Run
 // and of the packages that make the change.
 func Serve(ctx context.Context, req *Request) (*Response, error) {
 	if !req.None() && req.Parser == nil {
@@ -147,7 +147,7 @@ func (r *Response) check(ctx context.Context, req *Request) (err error) {
 	return errors.Join(err, ctx.Err())
 }
 
-// Make makes the patch of a change. The findings are those of a review with the options.
+// Make makes the patch of a change. The findings come from a review with the options.
 func Make(ctx context.Context, c Change, opt review.Options, parser *treesitter.Parser, findings []review.Finding) (*fix.Patch, error) {
 	root, err := os.OpenRoot(opt.Root)
 	if err != nil {

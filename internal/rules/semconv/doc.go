@@ -5,7 +5,7 @@
 // of telemetry the conventions place them, and which are renamed or obsolete.
 //
 // The registry is attributes.csv, its deprecated attributes are deprecated.csv. The levels
-// include those of two hand-written conventions: AWS Lambda places cloud.account.id on spans,
+// include two hand-written conventions: AWS Lambda places cloud.account.id on spans,
 // and the compatibility with Prometheus places server.address, server.port and url.scheme on
 // the resource of scraped metrics. Keys are compared byte by byte. All lookups are pure,
 // allocate nothing and are safe for concurrent use.

@@ -13,7 +13,7 @@ var credentialName = regexp.MustCompile(`(?i)(^|[_.\-])(api[_-]?key|app(lication
 // credentialHeader matches the name of a header whose value is a credential.
 var credentialHeader = regexp.MustCompile(`(?i)^(authorization|proxy-authorization|cookie|x-honeycomb-team|.*(api|access|license|ingest|ingestion|write|auth)[_-]?(key|token)|.*[_-](token|secret|password)|apikey|token|x-sf-token|uptrace-dsn|dash0-.*token)$`)
 
-// publicName matches names that look like those of credentials and are not.
+// publicName matches names that look like names of credentials and are not.
 var publicName = regexp.MustCompile(`(?i)public|publishable|max[_-]?tokens?|num[_-]?tokens?|token[_-]?(url|uri|endpoint|path|file|type|header|name|issuer)|_file$|_path$|_name$|next_public_|vite_|react_app_|csrf|instrumentation[_-]?key`)
 
 // CredentialName reports whether the value of a variable or setting with this name is a credential.

@@ -80,7 +80,7 @@ func isMachine(user, domain []byte, afterService bool) bool {
 }
 
 // servicePrincipals are the names of services that are Kerberos principals without an
-// instance. Other names are those of people.
+// instance. Other names belong to people.
 var servicePrincipals = map[string]bool{
 	"hbase": true, "hdfs": true, "hive": true, "impala": true, "kafka": true, "krbtgt": true, "mapred": true, "spark": true, "yarn": true,
 	"zkcli": true, "zookeeper": true,

@@ -4,7 +4,7 @@ package unit
 
 import "strings"
 
-// The unit and prefix codes below are those of the Unified Code for Units of
+// The unit and prefix codes below come from the Unified Code for Units of
 // Measure (UCUM), version 2.2 of 2024-06-17 (ucum-essence.xml), copyright
 // 1999-2024 Regenstrief Institute, Inc., and are subject to the UCUM licence,
 // https://ucum.org/license. Only the case-sensitive code and the metric flag

@@ -213,7 +213,7 @@ func cutText(s string) (text, rest string, ok bool) {
 			b, s = append(b, s[i+1]), s[i+2:]
 			continue
 		}
-		// Go's escapes include those of JSON, except two that encoding/json does not write.
+		// Go's escapes include JSON's, except two that encoding/json does not write.
 		r, _, after, err := strconv.UnquoteChar(s[i:], '"')
 		if err != nil {
 			return "", "", false

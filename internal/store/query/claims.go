@@ -28,7 +28,7 @@ func (q *Queries) ClaimsRevision(ctx context.Context, organizationID string) (ui
 // most 20 claims for each of its metric names.
 const (
 	countedServices = 16   // services whose keys one piece counts
-	countedClaims   = 5000 // claims of a piece, and those of its last key
+	countedClaims   = 5000 // claims of a piece, and all claims of its last key
 )
 
 // ClaimCounter returns a counter of the claims of one rule in an organization that were
