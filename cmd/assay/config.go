@@ -61,7 +61,7 @@ type serverConfig struct {
 	MaxPackedBytes   byteSize `default:"16MiB" placeholder:"SIZE" help:"Maximum size of a compressed OTLP request (${default})." group:"limits" hidden:""`
 	MaxUnpackedBytes byteSize `default:"64MiB" placeholder:"SIZE" help:"Maximum size of an uncompressed OTLP request (${default})." group:"limits" hidden:""`
 	MaxConnections   int      `default:"2048" placeholder:"N" help:"Maximum connections to each listener (${default}). At the limit the server closes a connection of the organization that has most." group:"limits"`
-	MaxIngestRate    byteSize `placeholder:"SIZE" help:"Maximum uncompressed OTLP bytes a second from each organization to one server, averaged over about ten seconds. Default: unlimited." group:"limits"`
+	MaxIngestRate    byteSize `placeholder:"SIZE" help:"Maximum uncompressed OTLP bytes a second from each organization to one server, averaged over about ten seconds. Requests that fail count, too. Default: unlimited." group:"limits"`
 	TLSCert          string   `name:"tls-cert" placeholder:"FILE" help:"Certificate chain in PEM for all listeners except --metrics-address; reloaded when it changes." group:"common"`
 	TLSKey           string   `name:"tls-key" placeholder:"FILE" help:"Private key of --tls-cert in PEM." group:"common"`
 
