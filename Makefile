@@ -61,8 +61,8 @@ RACES := internal/review/treesitter internal/trace
 SOME := $(addprefix assay/,$(RACES) internal/store/sqlite)
 # The packages with tests: go test would compile the others too.
 TESTED = $(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...)
-# Runs of e2e mostly wait, so they begin first, more tests than CPUs at a time.
-E2E = $(VARIANT) $(GO) test -vet=off -timeout 4h ./e2e -parallel $$((2 * $$(getconf _NPROCESSORS_ONLN)))
+# The runs of e2e mostly wait, so they begin first, beside the others.
+E2E = $(VARIANT) $(GO) test -vet=off -timeout 4h ./e2e
 
 .PHONY: test-go
 test-go: build build-faults $(AXE) $(OTEL_NODE) $(MCP_NODE) ## run only the Go tests (lint includes vet)
