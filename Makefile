@@ -63,10 +63,12 @@ SOME := $(addprefix assay/,$(RACES) internal/store/sqlite)
 TESTED = $(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...)
 # The runs of e2e mostly wait, so they begin first, beside the others.
 E2E = $(VARIANT) $(GO) test -vet=off -timeout 4h ./e2e
+# These tests of e2e use no store, so they run once.
+NO_STORE := ^(TestMigrate|TestRemedies|TestNodeSnippets|TestPythonSnippets)$$
 
 .PHONY: test-go
 test-go: build build-faults $(AXE) $(OTEL_NODE) $(MCP_NODE) ## run only the Go tests (lint includes vet)
-	$(E2E) & pids=$$!; $(E2E) -args -store postgres & pids+=" $$!"; failed=0; \
+	$(E2E) & pids=$$!; $(E2E) -skip '$(NO_STORE)' -args -store postgres & pids+=" $$!"; failed=0; \
 	$(VARIANT) $(GO) test -vet=off -timeout 4h $(PLAIN) $(SOME) || failed=1; \
 	$(GO) test -vet=off -race -timeout 4h $(filter-out assay/e2e $(PLAIN) $(SOME),$(TESTED)) || failed=1; \
 	$(GO) test -vet=off -race -timeout 4h $(addprefix ./,$(RACES)) -run 'Race$$' || failed=1; \

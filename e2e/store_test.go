@@ -39,14 +39,6 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// anyStore skips a test that uses no store in all but one run of the suite.
-func anyStore(t *testing.T) {
-	t.Helper()
-	if databases != nil {
-		t.Skip("runs with the default store")
-	}
-}
-
 // database returns the URL of the database for a data directory. It creates the database on first use.
 var database = func() func(t *testing.T, dir string) string {
 	var mu sync.Mutex
