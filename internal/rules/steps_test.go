@@ -5,7 +5,6 @@ package rules
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -150,7 +149,8 @@ func TestStoppedVerdictsAreNotCached(t *testing.T) {
 }
 
 // TestBudget checks that large hostile requests stay within their budget. The most
-// expensive shapes are rejected.
+// expensive shapes are rejected in every run. Others may be, with some seeds of the hashes:
+// if two values that alternate share a slot of a cache, each lookup misses it.
 func TestBudget(t *testing.T) {
 	const size = 4 << 20
 	refused := map[string]bool{
@@ -171,8 +171,8 @@ func TestBudget(t *testing.T) {
 			t.Logf("%.2f steps for each byte, %v", float64(e.Steps())/float64(len(body)), err)
 			if refused[h.Name] {
 				require.ErrorContains(t, err, errTooDear)
-			} else if err != nil && (h.Gap == nil && h.Content != wiretest.SecretText || !strings.Contains(err.Error(), errTooDear)) {
-				require.Regexp(t, "too many (records|fields)", err.Error())
+			} else if err != nil {
+				require.Regexp(t, errTooDear+"|too many (records|fields)", err.Error())
 			}
 			const piece = 4 * 64 << 10 // the lookups in a piece of a text
 			require.LessOrEqual(t, e.Steps(), uint64(limit(len(body)))+2*stepsBetweenChecks+piece)
