@@ -134,10 +134,10 @@ type Assembler struct {
 	named   []numberedName
 	journal journal // if there is one
 	sweeper int     // index of the organization whose entries are swept next
+	reading *tenant // its evaluated traces are being read without mu
 
 	evaluation sync.Mutex // acquired before mu; guards the fields below
 	evaluator  evaluator
-	chosen     []*openTrace
 	snapshots  []snapshot
 }
 
@@ -206,7 +206,6 @@ type openTrace struct {
 	entries   []uint64  // positions of the journal entries with its spans
 	closing   bool      // closes when the current transaction commits
 	evaluated bool      // is in a Piece
-	reading   bool      // being read without the lock
 	failures  int       // failed transactions with its verdict
 	commits   uint64    // commits of other transactions at the last failure
 	retry     time.Time // time of the next attempt
@@ -494,7 +493,7 @@ func (a *Assembler) remove(t *openTrace) {
 	}
 	a.charge(o, -freed)
 	t.generation++
-	if t.reading || cap(t.records) > maxFreeRecords || len(a.free) > len(a.traces)+1024 {
+	if t.evaluated && a.reading == o || cap(t.records) > maxFreeRecords || len(a.free) > len(a.traces)+1024 {
 		return
 	}
 	clear(t.resources)

@@ -221,41 +221,38 @@ func (a *Assembler) piece(ctx context.Context, o *tenant, due Due) (p *Piece, mo
 	if due.Limit != nil {
 		most = min(most, due.Limit(o.id))
 	}
-	chosen, more := a.due(o, due, most)
+	more = a.due(o, due, most)
+	chosen := a.snapshots
 	if len(chosen) == 0 {
 		return nil, more
 	}
 	p = &Piece{a: a, tenant: o, traces: make([]evaluated, 0, len(chosen)), services: make([]serviceVerdict, 0, 2*len(chosen))}
-	a.snapshots = a.snapshots[:0]
-	for _, t := range chosen {
-		t.evaluated, t.reading = true, true
-		a.snapshots = append(a.snapshots, a.snapshot(t, due))
-	}
+	a.reading = o
 	a.mu.Unlock()
 	done := 0
 	for done < len(chosen) && (done == 0 || !p.full() && ctx.Err() == nil) {
-		a.evaluator.trace(&a.snapshots[done], due, a.cfg.Step, p)
+		a.evaluator.trace(&chosen[done], due, a.cfg.Step, p)
 		done++
 	}
 	p.rows = a.evaluator.pieceRows()
-	clear(a.snapshots)
 	if len(a.evaluator.rows) > maxPieceServices { // clear would keep the memory of large maps
 		a.evaluator.rows, a.evaluator.evident = make(map[uint64]struct{}), make(map[uint64]struct{})
 	}
 	clear(a.evaluator.rows)
 	clear(a.evaluator.evident)
 	a.mu.Lock()
-	for i, t := range chosen {
-		t.evaluated, t.reading = i < done, false
+	a.reading = nil
+	for i := done; i < len(chosen); i++ {
+		chosen[i].trace.evaluated = false
 	}
 	clear(chosen)
 	return p, more || done < len(chosen)
 }
 
-// due returns traces of an organization to evaluate: first those idle for longest, then those that began first.
-func (a *Assembler) due(o *tenant, due Due, most int) (chosen []*openTrace, more bool) {
-	chosen = a.chosen[:0]
-	defer func() { a.chosen = chosen }()
+// due takes snapshots of traces of an organization to evaluate: first those idle for longest, then those that began
+// first. The traces are likely not in the caches of the processor, so it visits each one once.
+func (a *Assembler) due(o *tenant, due Due, most int) (more bool) {
+	a.snapshots = a.snapshots[:0]
 	unsampled := 0
 	add := func(t *openTrace) bool {
 		if t.evaluated || !due.All && t.retry.After(due.Now) {
@@ -265,22 +262,23 @@ func (a *Assembler) due(o *tenant, due Due, most int) (chosen []*openTrace, more
 			unsampled++
 			return unsampled < maxPieceTraces
 		}
-		if len(chosen) == most {
+		if len(a.snapshots) == most {
 			more = true
 			return false
 		}
-		chosen = append(chosen, t)
+		t.evaluated = true
+		a.snapshots = append(a.snapshots, a.snapshot(t, due))
 		return true
 	}
 	if due.All {
 		for t := o.started.front; t != nil && add(t); t = t.started.next {
 		}
-		return chosen, more
+		return more
 	}
 	idle := func(t *openTrace) bool { return due.Now.Sub(t.last) >= a.cfg.Idle }
 	for t := o.arrived.front; t != nil && idle(t); t = t.arrived.next {
 		if !add(t) {
-			return chosen, more
+			return more
 		}
 	}
 	for t := o.started.front; t != nil && due.Now.Sub(t.first) >= a.cfg.Max; t = t.started.next {
@@ -288,7 +286,7 @@ func (a *Assembler) due(o *tenant, due Due, most int) (chosen []*openTrace, more
 			break
 		}
 	}
-	return chosen, more
+	return more
 }
 
 // snapshot holds the inputs of a verdict. Spans, resources and names are append-only, so they can be read without the
