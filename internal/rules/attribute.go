@@ -86,7 +86,12 @@ func (e *Evaluator) text(b []byte) verdict {
 	if len(b) == 0 {
 		return known
 	}
-	h := hashBytes(b) ^ domainText
+	return e.hashedText(b, hashBytes(b))
+}
+
+// hashedText is text with a known hash of the bytes.
+func (e *Evaluator) hashedText(b []byte, h uint64) verdict {
+	h ^= domainText
 	v := e.texts.get(h)
 	if v == 0 {
 		v = known
@@ -392,22 +397,18 @@ type nameCache struct {
 }
 
 // shown returns clean(b) from the cache.
-func (e *Evaluator) shown(b []byte) string {
-	name, _ := e.shownHash(b)
-	return name
-}
+func (e *Evaluator) shown(b []byte) string { return e.hashedShown(b, hashBytes(b)) }
 
-// shownHash returns clean(b) from the cache, and a hash of b.
-func (e *Evaluator) shownHash(b []byte) (name string, hash uint64) {
-	h := hashBytes(b)
+// hashedShown is shown with a known hash of the bytes.
+func (e *Evaluator) hashedShown(b []byte, h uint64) string {
 	entry := &e.names.entries[h%uint64(len(e.names.entries))]
 	if entry.hash != h || entry.name == "" {
 		e.steps += stepsPerNew / 2
-		name = e.clean(b)
+		name := e.clean(b)
 		if !e.complete() {
-			return name, h
+			return name
 		}
 		entry.hash, entry.name = h, name
 	}
-	return entry.name, h
+	return entry.name
 }

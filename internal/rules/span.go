@@ -40,7 +40,8 @@ func (e *Evaluator) spanMessage(m wire.Message) error {
 		e.newest.traceID = [16]byte{}
 		copy(e.newest.traceID[:], sp.TraceID)
 	}
-	if err := e.openSpan(t); err != nil {
+	name := hashBytes(sp.Name)
+	if err := e.openSpan(t, name); err != nil {
 		return err
 	}
 	evaluated := inWindow && !s.overflow
@@ -52,7 +53,7 @@ func (e *Evaluator) spanMessage(m wire.Message) error {
 	if err != nil {
 		return err
 	}
-	text := e.text(sp.Name) | e.text(sp.StatusMessage)
+	text := e.hashedText(sp.Name, name) | e.text(sp.StatusMessage)
 	v |= text | e.scopeBits
 	if !evaluated {
 		if s.overflow {
@@ -64,7 +65,7 @@ func (e *Evaluator) spanMessage(m wire.Message) error {
 	counts[catalog.RES004].Observed++
 	counts[catalog.SPA006].Observed++
 	counts[catalog.DeprecatedAttributes].Observed++
-	e.spanName(t)
+	e.spanName(t, name)
 	if sp.ParentSpanID == nil && !e.resource.web { // SPA-004
 		counts[catalog.SPA004].Observed++
 		if sp.Kind == kindClient {
@@ -134,9 +135,7 @@ func (e *Evaluator) spanAttributes(evaluated bool) (verdict, error) {
 		}
 		v |= name | av
 	}
-	if err := e.spend(events.Passed()); err != nil {
-		return 0, err
-	}
+	e.steps += events.Passed()
 	links := sp.Links
 	for m, ok := links.Next(); ok; m, ok = links.Next() {
 		if err := e.spend(stepsPerPart); err != nil {
@@ -151,7 +150,8 @@ func (e *Evaluator) spanAttributes(evaluated bool) (verdict, error) {
 		}
 		v |= av
 	}
-	return v, e.spend(links.Passed())
+	e.steps += links.Passed()
+	return v, nil
 }
 
 // attributeList returns the verdicts in mask on a list of attributes. On request, it adds
@@ -176,11 +176,12 @@ func (e *Evaluator) attributeList(list wire.Repeated, mask verdict, rule catalog
 		}
 		all |= v
 	}
-	return all, e.spend(list.Passed())
+	e.steps += list.Passed()
+	return all, nil
 }
 
-// openSpan passes the current span to the trace assembler.
-func (e *Evaluator) openSpan(t uint64) error {
+// openSpan passes the current span to the trace assembler. name is the hash of its name.
+func (e *Evaluator) openSpan(t, name uint64) error {
 	sp := &e.span
 	if sp.TraceID == nil {
 		return nil
@@ -198,7 +199,7 @@ func (e *Evaluator) openSpan(t uint64) error {
 		Short: sp.EndTimeUnixNano >= sp.StartTimeUnixNano && sp.EndTimeUnixNano-sp.StartTimeUnixNano < shortSpan,
 	})
 	o := &b.Spans[len(b.Spans)-1]
-	o.Name, o.NameHash = e.shownHash(sp.Name)
+	o.Name, o.NameHash = e.hashedShown(sp.Name, name), name
 	copy(o.TraceID[:], sp.TraceID)
 	copy(o.SpanID[:], sp.SpanID)
 	copy(o.ParentID[:], sp.ParentSpanID)
@@ -209,12 +210,12 @@ func (e *Evaluator) openSpan(t uint64) error {
 }
 
 // spanName adds the name of the current span to the service's names of the hour
-// (SPA-003).
-func (e *Evaluator) spanName(t uint64) {
+// (SPA-003). name is the hash of the name.
+func (e *Evaluator) spanName(t, name uint64) {
 	s := e.service
 	const hour = uint64(time.Hour)
 	hours := t / hour
-	h := delta.Mix(delta.Mix(s.hash, hours), hashBytes(e.span.Name)+uint64(s.bucket))
+	h := delta.Mix(delta.Mix(s.hash, hours), name+uint64(s.bucket))
 	if e.has(h) {
 		return
 	}

@@ -62,11 +62,13 @@ func (e *Evaluator) spendMiss(n int) error {
 	return e.spend(stepsPerMiss + uint64(n)/bytesPerStep)
 }
 
-// lookups counts lookups in a text, or in 64 KiB of one. It reports whether the request
-// may continue.
-func (e *Evaluator) lookups(n int) bool {
-	e.steps += uint64(n) * stepsPerLookup
-	return e.check() == nil
+// lookups counts lookups in 64 KiB of a text, or in the rest of it. It reports whether the
+// request may continue.
+func (e *Evaluator) lookups(n int, end bool) bool {
+	if !end {
+		e.nextCheck = 0 // reading 64 KiB takes longer than the steps between two checks
+	}
+	return e.spend(uint64(n)*stepsPerLookup) == nil
 }
 
 // complete reports whether all texts so far were searched completely, so that results may

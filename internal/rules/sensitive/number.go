@@ -238,6 +238,9 @@ func groupedEnd(s []byte, start, end int, inner, outer byte) finding {
 // loneCard reports whether the whole value is a card number in groups of any
 // length. Within a text such groups are more often two numbers side by side.
 func loneCard(v []byte) bool {
+	if len(v) < 13 || is(v[0], letter) { // most values
+		return false
+	}
 	v = bytes.TrimSpace(v)
 	if len(v) < 13 || len(v) > 40 || !is(v[0], digit) || !is(v[len(v)-1], digit) {
 		return false

@@ -47,7 +47,7 @@ const meterBytes = 64 << 10
 // settle counts the remaining lookups.
 func (c *scanner) settle() {
 	if c.meter != nil && c.lookups > 0 {
-		c.meter(c.lookups)
+		c.meter(c.lookups, true)
 	}
 }
 
@@ -90,7 +90,7 @@ func (c *scanner) next() finding {
 		}
 		n := c.lookups
 		c.lookups = 0
-		if !c.meter(n) {
+		if !c.meter(n, false) {
 			c.pos = len(c.s)
 			return finding{}
 		}

@@ -16,10 +16,10 @@ const Redacted = "[redacted]"
 // It returns the kind of the first finding.
 func Text(s []byte) Kind { return Meter(nil).Text(s) }
 
-// Meter counts the work of searches, beyond that of reading the text, in lookups of names
-// and numbers. It is called after each 64 KiB of a text and at the end, and reports whether the search may continue. A search that may not
-// finds nothing, so its caller must not use the result. A nil Meter does not count.
-type Meter func(lookups int) bool
+// Meter counts the work of searches, beyond that of reading the text, in lookups of names and numbers. It is called
+// after each 64 KiB of a text and at its end, and reports whether the search may continue. A search that may not finds
+// nothing, so its caller must not use the result. A nil Meter does not count.
+type Meter func(lookups int, end bool) bool
 
 // Text is Text with the Meter.
 func (m Meter) Text(s []byte) Kind {
