@@ -364,14 +364,26 @@ func (e *Evaluator) clean(b []byte) string {
 		}
 		b = b[:look]
 	}
-	s := sensitive.Clean(b)
-	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return utf8.RuneError
-		}
-		return r
-	}, s)
+	s := e.meter.Clean(b)
+	if hasControls(s) {
+		s = strings.Map(func(r rune) rune {
+			if r < ' ' || r == 0x7f {
+				return utf8.RuneError
+			}
+			return r
+		}, s)
+	}
 	return truncate(s, delta.MaxItemBytes)
+}
+
+// hasControls reports whether s has a control character of ASCII.
+func hasControls(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] == 0x7f {
+			return true
+		}
+	}
+	return false
 }
 
 // truncate cuts s to at most n bytes at a rune boundary and marks the cut.
@@ -403,7 +415,7 @@ func (e *Evaluator) shown(b []byte) string { return e.hashedShown(b, hashBytes(b
 func (e *Evaluator) hashedShown(b []byte, h uint64) string {
 	entry := &e.names.entries[h%uint64(len(e.names.entries))]
 	if entry.hash != h || entry.name == "" {
-		e.steps += stepsPerNew / 2
+		e.steps += stepsPerNew/2 + uint64(len(b))/bytesPerStep
 		name := e.clean(b)
 		if !e.complete() {
 			return name

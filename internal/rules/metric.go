@@ -40,7 +40,7 @@ func (e *Evaluator) metricOf() *metric {
 	if x := e.metrics[h]; x != nil {
 		return x
 	}
-	e.steps += stepsPerNew
+	e.steps += stepsPerNew + uint64(len(m.Name)+len(m.Description)+len(m.Unit))/bytesPerStep
 	x := &metric{
 		id: h, nameHash: name, unitHash: unitHash,
 		name: e.clean(m.Name), unitText: e.clean(m.Unit),

@@ -194,14 +194,15 @@ func (e *Evaluator) decideResource(m wire.Message) (*resource, error) {
 		pod = pod || bytes.HasPrefix(kv.Key, []byte("k8s.pod.")) || bytes.HasPrefix(kv.Key, []byte("k8s.container."))
 		object = object || namesKubernetesObject(kv.Key)
 		if v&misplacedOnResource != 0 && r.fail(catalog.RES004) {
-			r.note(catalog.RES004, delta.AttributeKeys, e.clean(kv.Key))
+			r.note(catalog.RES004, delta.AttributeKeys, e.shown(kv.Key))
 		}
 		if v&deprecatedKey != 0 && r.fail(catalog.DeprecatedAttributes) {
-			r.note(catalog.DeprecatedAttributes, delta.AttributeKeys, e.clean(kv.Key))
+			r.note(catalog.DeprecatedAttributes, delta.AttributeKeys, e.shown(kv.Key))
 		}
 		if v&sensitiveData != 0 && r.fail(catalog.RES010) {
+			e.steps += stepsPerFact + uint64(len(am.Bytes))/bytesPerStep
 			kind, _ := e.keyValueKind(kv)
-			r.note(catalog.RES010, delta.Findings, "resource attribute: "+e.clean(kv.Key)+delta.FindingSeparator+kind.String())
+			r.note(catalog.RES010, delta.Findings, "resource attribute: "+e.shown(kv.Key)+delta.FindingSeparator+kind.String())
 		}
 		e.shownResource.add(e, &kv, v)
 	}

@@ -219,7 +219,7 @@ func (e *Evaluator) spanName(t, name uint64) {
 	if e.has(h) {
 		return
 	}
-	e.steps += stepsPerFact
+	e.steps += stepsPerFact + uint64(len(e.span.Name))/bytesPerStep
 	before := len(s.Distinct)
 	set := s.DistinctSet(delta.DistinctKey{Rule: catalog.SPA003, Hour: int64(hours * 3600), Key: delta.KeySpanNames}, s.bucket, maxSpanNames+1, "", "")
 	set.Add(e.in.HashKey.Sum64(delta.DomainSpanName, e.span.Name))

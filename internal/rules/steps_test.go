@@ -158,6 +158,8 @@ func TestBudget(t *testing.T) {
 		"distinct metrics and units": true, "data points x distinct keys": true,
 		"data points x distinct keys in all hours": true, "data points x attributes": true,
 		"data points x distinct values": true, "distinct bounds": true,
+		"spans of distinct names that take long to clean": true, "metrics of distinct names that take long to clean": true,
+		"resources of distinct keys that take long to clean": true,
 		`text of "PWD=/"`: true, `text of "token={"`: true, "resource attributes": true,
 	}
 	for _, h := range wiretest.Shapes() {

@@ -158,23 +158,37 @@ func Key(key []byte) Kind { return Text(key) }
 // Clean returns the text with [redacted] in place of all findings of Text, and with
 // U+FFFD in place of invalid UTF-8. Text finds nothing in the result. Clean returns a
 // valid text without findings unchanged.
-func Clean(s []byte) string {
+func Clean(s []byte) string { return Meter(nil).Clean(s) }
+
+// Clean is Clean with the Meter. If the search may not continue, it returns [redacted].
+func (m Meter) Clean(s []byte) string {
 	if !utf8.Valid(s) {
 		s = bytes.ToValidUTF8(s, []byte("\uFFFD"))
 	}
 	// The text around a replacement can be sensitive, too. Except for crafted texts, this
 	// ends after one more round.
-	for range 4 {
-		if Text(s) == None {
+	const rounds = 4
+	for range rounds {
+		kind := m.Text(s)
+		if !m.reads(s) {
+			break
+		}
+		if kind == None {
 			return string(s)
 		}
-		s = replace(s)
+		s = m.replace(s)
 	}
-	if Text(s) == None {
+	if m.Text(s) == None && m.reads(s) {
 		return string(s)
 	}
 	return Redacted
 }
+
+// bytesPerLookup is the number of bytes that a search reads in the time of a lookup.
+const bytesPerLookup = 8
+
+// reads counts one reading of s. It reports whether the search may continue.
+func (m Meter) reads(s []byte) bool { return m == nil || m(len(s)/bytesPerLookup, true) }
 
 // CleanNamed is Under.Clean for a key with one value.
 func CleanNamed(key, value []byte) string { return UnderKey(key).Clean(value) }
@@ -183,21 +197,24 @@ func CleanNamed(key, value []byte) string { return UnderKey(key).Clean(value) }
 // replaces the whole value.
 func (u Under) Clean(value []byte) string {
 	value = bytes.ToValidUTF8(value, []byte("\uFFFD"))
-	switch {
-	case u.Text(value) == None:
+	switch kind := u.Text(value); {
+	case !u.meter.reads(value):
+		return Redacted
+	case kind == None:
 		return string(value)
 	case u.secret(value) || loneCard(value):
 		return Redacted
 	}
-	return Clean(value)
+	return u.meter.Clean(value)
 }
 
 // replace replaces the findings in s once.
-func replace(s []byte) []byte {
+func (m Meter) replace(s []byte) []byte {
 	out := make([]byte, 0, len(s))
-	c := scanner{s: s}
+	c := scanner{s: s, meter: m}
 	done := 0
 	for f := c.next(); f.kind != None; f = c.next() {
+		c.lookups += namedLookups // about as long as the search for a name
 		if f.end <= done {
 			continue
 		}
@@ -205,5 +222,6 @@ func replace(s []byte) []byte {
 		out = append(out, Redacted...)
 		done = f.end
 	}
+	c.settle()
 	return append(out, s[done:]...)
 }

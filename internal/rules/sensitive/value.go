@@ -229,7 +229,9 @@ func (c *scanner) lineEnd(v, end int) int {
 // telling kind of its shape if it has one, scheme (at whole) included.
 func (c *scanner) secret(n *name, whole, from, to int) finding {
 	shape := scanner{s: c.s[:to], pos: whole, shapes: true}
-	if f := shape.next(); f.kind != None {
+	f := shape.next()
+	c.lookups += shape.lookups
+	if f.kind != None {
 		return finding{f.kind, from, to}
 	}
 	return finding{n.kind(c.s[from:to]), from, to}

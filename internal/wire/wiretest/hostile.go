@@ -42,6 +42,8 @@ const (
 	FewBad                      // nine secrets in rotation
 	Empty                       // no bytes
 	Integers                    // one key, unique integers
+	Patterned                   // unique long keys and names of Hostile.Pattern
+	PatternedBad                // nine long keys of Hostile.Pattern in rotation, with e-mail addresses
 	Text                        // a text of repeated Hostile.Pattern
 	SecretText                  // the same under the name of a secret
 	LongKey                     // a key of repeated Hostile.Pattern
@@ -137,7 +139,11 @@ func HostileOf(data []byte) Hostile {
 var Patterns = []string{
 	"x", "a@", "a%40b.", "password=", "token=\\\"***", "cookie: ", "cookie:token:cookie:%(***", "token={", "PWD=/", "4111 ", "1234567890123 ", "DE12 ", "eyJ", "sk-a-", "ghp_", "-----BEGIN ",
 	"xoxb-", "Bearer a-", "://a:b", "%3A%2F%2F", "%3A", "%3D", "key%3A", "%5D%3A(", "x:@tcp(", "token=arn:", "_", "-", "=", "é@", "\x00", "http.request.header.", "glpat-", "-----BEGIN PRIVATE KEY",
+	nested, "AKIA",
 }
+
+// nested is a text in which each replacement of a secret makes another one.
+const nested = "\"token=\xa9"
 
 // Request returns the body of a request of about size bytes.
 func (h Hostile) Request(size int) []byte {
@@ -247,6 +253,11 @@ func (b *hostileBuilder) attribute(budget int) []byte {
 	case Integers:
 		b.n++
 		return kv([]byte("k"), protowire.AppendVarint(protowire.AppendTag(nil, 3, protowire.VarintType), b.n))
+	case Patterned:
+		return kv(b.patterned(b.short()), str([]byte("v")))
+	case PatternedBad:
+		b.n++
+		return kv(b.patterned([]byte{byte('a' + b.n%9)}), str([]byte("a@b.de")))
 	case Text:
 		return kv([]byte("k"), str(b.pattern(budget)))
 	case SecretText:
@@ -289,10 +300,18 @@ func (b *hostileBuilder) value(budget int) []byte {
 	return nil
 }
 
+// patterned returns prefix and a pattern that is as long as evidence may be before it is cut.
+func (b *hostileBuilder) patterned(prefix []byte) []byte {
+	return append(append(prefix, ' '), b.pattern(1000)...)
+}
+
 // name returns a text with the content of an attribute.
 func (b *hostileBuilder) name(budget int) []byte {
-	if b.Content == Text || b.Content == LongKey {
+	switch b.Content {
+	case Text, LongKey:
 		return b.pattern(budget)
+	case Patterned:
+		return b.patterned(b.short())
 	}
 	return b.short()
 }
@@ -486,6 +505,10 @@ func Shapes() []Hostile {
 		{Name: "empty log records", Signal: logs, Records: Many, Clock: NoClock},
 		{Name: "empty spans", Signal: traces, Records: Many, Clock: NoClock},
 		{Name: "spans of distinct names and traces", Signal: traces, Records: Many, Ids: true, Detail: Body},
+		{Name: "spans of distinct names that take long to clean", Signal: traces, Records: Many, Ids: true, Detail: Body, Content: Patterned, Pattern: nested},
+		{Name: "metrics of distinct names that take long to clean", Signal: metrics, Records: Many, Detail: Body, Content: Patterned, Pattern: nested},
+		{Name: "resources of distinct keys that take long to clean", Signal: logs, Resources: Many, ResourceShare: all, Content: Patterned, Pattern: nested},
+		{Name: "bad resource attributes with keys that take long to clean", Signal: logs, Resources: Root, Services: true, ResourceShare: all, Content: PatternedBad, Pattern: nested},
 		{Name: "attributes x records", Signal: logs, Records: Root, RecordShare: all, Content: Distinct},
 		{Name: "empty attributes", Signal: logs, RecordShare: all, Content: Empty},
 		{Name: "the same attribute", Signal: logs, Records: Root, RecordShare: all, Content: Same},
