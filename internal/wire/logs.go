@@ -39,7 +39,9 @@ func (l *LogRecord) Decode(m Message) error {
 		case 3<<3 | typeLen:
 			l.SeverityText = b[v:end:end]
 		case 5<<3 | typeLen:
-			l.Body, l.HasBody = l.Body.merge(m.sub(v, end)), true
+			if l.HasBody = l.Body.merge(m.sub(v, end)); !l.HasBody {
+				return m.reject(i, 5, logNames, inPieces)
+			}
 		case 6<<3 | typeLen:
 			attributes, end = attributes.extend(b, i, end)
 		case 7<<3 | typeVarint:

@@ -63,18 +63,22 @@ func (m Message) sub(lo uint64, hi int) Message {
 	return Message{Bytes: m.Bytes[lo:hi:hi], Offset: m.Offset + int(lo)}
 }
 
-// merge returns the singular message that consists of m, zero for none, and a further occurrence. Protobuf merges
-// several occurrences, and the merge of encoded messages is their concatenation.
-func (m Message) merge(next Message) Message {
-	if m.Bytes == nil {
-		return next
-	}
-	return m.join(next)
-}
+// largeMessage is the size from which a message may take long to decode, see ValidateLarge.
+const largeMessage = 256 << 10
 
-func (m Message) join(next Message) Message {
+// merge adds a further occurrence to the singular message m, which is zero for none. Protobuf merges several
+// occurrences, and the merge of encoded messages is their concatenation. No encoder writes several, so merge returns
+// false instead of making a large message of them.
+func (m *Message) merge(next Message) bool {
+	if m.Bytes == nil {
+		*m = next
+		return true
+	}
+	if len(m.Bytes)+len(next.Bytes) >= largeMessage {
+		return false
+	}
 	m.Bytes = append(m.Bytes, next.Bytes...) // a copy: no capacity is left in the request
-	return m
+	return true
 }
 
 // run records the occurrences of one message field during a walk.

@@ -280,9 +280,13 @@ func (p *DataPoint) decodeExponentialHistogram(m Message) error {
 		case 7<<3 | typeFixed64:
 			p.ZeroCount = v
 		case 8<<3 | typeLen:
-			p.Positive = p.Positive.merge(m.sub(v, end))
+			if !p.Positive.merge(m.sub(v, end)) {
+				return m.reject(i, 8, exponentialPointNames, inPieces)
+			}
 		case 9<<3 | typeLen:
-			p.Negative = p.Negative.merge(m.sub(v, end))
+			if !p.Negative.merge(m.sub(v, end)) {
+				return m.reject(i, 9, exponentialPointNames, inPieces)
+			}
 		case 10<<3 | typeVarint:
 			p.Flags = uint32(v)
 		case 11<<3 | typeLen:

@@ -60,7 +60,9 @@ func (e *ResourceEntry) Decode(m Message) error {
 		tag, v, end := field(b, i)
 		switch tag {
 		case 1<<3 | typeLen:
-			e.Resource, e.HasResource = e.Resource.merge(m.sub(v, end)), true
+			if e.HasResource = e.Resource.merge(m.sub(v, end)); !e.HasResource {
+				return m.reject(i, 1, entryNames, inPieces)
+			}
 		case 2<<3 | typeLen:
 			scopes = scopes.add(i, end)
 		case 3<<3 | typeLen:
@@ -161,7 +163,9 @@ func (e *ScopeEntry) Decode(m Message) error {
 		tag, v, end := field(b, i)
 		switch tag {
 		case 1<<3 | typeLen:
-			e.Scope = e.Scope.merge(m.sub(v, end))
+			if !e.Scope.merge(m.sub(v, end)) {
+				return m.reject(i, 1, scopedNames, inPieces)
+			}
 		case 2<<3 | typeLen:
 			records, end = records.extend(b, i, end)
 		case 3<<3 | typeLen:
@@ -233,4 +237,5 @@ const (
 
 	badTraceID = "trace id is not 16 bytes long"
 	badSpanID  = "span id is not 8 bytes long"
+	inPieces   = "message in several pieces is too large"
 )

@@ -28,11 +28,11 @@ func ValidateContext(ctx context.Context, signal Signal, body []byte) error {
 	return w.request(signal, body)
 }
 
-// ValidateLarge is Validate for only the messages of 256 KiB and more: those that take long to decode if they consist
-// of many fields. It passes the steps to decode their fields to spend in small amounts, and returns its error. Ordinary
+// ValidateLarge is Validate for only the messages of 256 KiB and more: those that may take long to decode, if they
+// consist of many fields. It passes the steps to decode their fields to spend in small amounts, and returns its error. Ordinary
 // requests have few fields in such messages.
 func ValidateLarge(signal Signal, body []byte, spend func(steps uint64) error) error {
-	w := walk{least: 256 << 10, spend: spend}
+	w := walk{least: largeMessage, spend: spend}
 	return w.request(signal, body)
 }
 
@@ -72,7 +72,11 @@ type schema struct {
 type rule struct {
 	kind    kind
 	message *schema // for kindMessage
+	merged  uint8   // for a message that Decode merges: its number among those of the schema, from 1
 }
+
+// maxMerged is the number of messages that Decode merges, per schema.
+const maxMerged = 2
 
 type kind uint8
 
@@ -100,6 +104,11 @@ var (
 
 func message(s *schema) rule {
 	return rule{kind: kindMessage, message: s}
+}
+
+// merged returns the rule for the nth message of a schema that Decode merges.
+func merged(n uint8, s *schema) rule {
+	return rule{kind: kindMessage, message: s, merged: n}
 }
 
 var (
@@ -138,7 +147,7 @@ func init() {
 		15: message(&schema{names: statusNames, fields: [17]rule{2: text, 3: varint}}), 16: fixed32,
 	}})
 	logsSchema.fields[1] = entries(&schema{names: logNames, fields: [17]rule{
-		1: fixed64, 2: varint, 3: text, 5: message(anyValueSchema), 6: attribute, 7: varint, 8: fixed32, 9: traceID,
+		1: fixed64, 2: varint, 3: text, 5: merged(1, anyValueSchema), 6: attribute, 7: varint, 8: fixed32, 9: traceID,
 		10: spanID, 11: fixed64, 12: text,
 	}})
 	metricsSchema.fields[1] = entries(metricSchema())
@@ -146,8 +155,8 @@ func init() {
 
 // entries returns the rule for resource entries with records of the given type.
 func entries(record *schema) rule {
-	scoped := &schema{names: scopedNames, fields: [17]rule{1: message(scopeSchema), 2: message(record), 3: text}}
-	return message(&schema{names: entryNames, fields: [17]rule{1: message(resourceSchema), 2: message(scoped), 3: text}})
+	scoped := &schema{names: scopedNames, fields: [17]rule{1: merged(1, scopeSchema), 2: message(record), 3: text}}
+	return message(&schema{names: entryNames, fields: [17]rule{1: merged(1, resourceSchema), 2: message(scoped), 3: text}})
 }
 
 func metricSchema() *schema {
@@ -159,9 +168,9 @@ func metricSchema() *schema {
 		2: fixed64, 3: fixed64, 4: fixed64, 5: fixed64, 6: {kind: kindFixed64s}, 7: {kind: kindFixed64s}, 8: exemplar,
 		9: attribute, 10: varint, 11: fixed64, 12: fixed64,
 	}})
-	buckets := message(&schema{names: bucketNames, fields: [17]rule{1: varint, 2: {kind: kindVarints}}})
+	buckets := &schema{names: bucketNames, fields: [17]rule{1: varint, 2: {kind: kindVarints}}}
 	exponential := message(&schema{names: exponentialPointNames, fields: [17]rule{
-		1: attribute, 2: fixed64, 3: fixed64, 4: fixed64, 5: fixed64, 6: varint, 7: fixed64, 8: buckets, 9: buckets,
+		1: attribute, 2: fixed64, 3: fixed64, 4: fixed64, 5: fixed64, 6: varint, 7: fixed64, 8: merged(1, buckets), 9: merged(2, buckets),
 		10: varint, 11: exemplar, 12: fixed64, 13: fixed64, 14: fixed64,
 	}})
 	summary := message(&schema{names: summaryPointNames, fields: [17]rule{
@@ -228,6 +237,7 @@ func (w *walk) message(s *schema, m Message, depth int) error {
 			return &Error{Offset: m.Offset, Field: s.names[0], Reason: fmt.Sprintf("value is nested more than %d deep", MaxDepth)}
 		}
 	}
+	var sizes [maxMerged + 1]int // of the merged messages so far, plus 1
 	units, spent, next := 0, 0, unitsPerSpend
 	for i := 0; i < len(b); {
 		tag, v, end := field(b, i)
@@ -249,6 +259,13 @@ func (w *walk) message(s *schema, m Message, depth int) error {
 		case kindMessage:
 			if ok = wire == typeLen; ok {
 				units += unitsPerMessage - unitsPerField
+				if r.merged > 0 {
+					size, n := sizes[r.merged], end-int(v)
+					if size > 0 && size-1+n >= largeMessage {
+						return m.reject(i, int(tag>>3), s.names, inPieces)
+					}
+					sizes[r.merged] = max(size, 1) + n
+				}
 				if err := w.message(r.message, m.sub(v, end), depth); err != nil {
 					return err
 				}
