@@ -49,6 +49,9 @@ func (m Meter) UnderKey(key []byte) Under {
 // Text searches a string value, in consideration of the key. It prefers a kind from the
 // value's shape to NamedSecret, which is less specific.
 func (u Under) Text(value []byte) Kind {
+	if u.name != nil && !u.meter.reads(value) { // secret reads it, too
+		return None
+	}
 	c := scanner{s: value, meter: u.meter}
 	f := c.next()
 	if u.opaque {
