@@ -94,13 +94,13 @@ var ruleOf = [places]catalog.Rule{catalog.SPA001, catalog.SPA002, catalog.SPA005
 // serviceVerdict is the verdict for one service in a trace.
 type serviceVerdict struct {
 	resource *Resource         // the first one found
-	counts   [places]int       // internal, orphan and short spans
-	children int               // spans with a parent
+	facts    *delta.Service    // the last destination of merge
+	last     [places]*Resource // of the last failing span, by rule
+	counts   [places]int32     // internal, orphan and short spans
+	children int32             // spans with a parent
 	fails    [places]bool      // by rule
 	shown    bool              // it has evidence
-	last     [places]*Resource // of the last failing span, by rule
 	items    [places]uint8     // number of evidence items, by rule
-	facts    *delta.Service    // the last destination of merge
 }
 
 // verdictItem is a span name as evidence of a service's failure.
@@ -297,7 +297,7 @@ type snapshot struct {
 	id         [16]byte
 	records    []record
 	resources  []*Resource
-	names      names // only its texts
+	names      []string
 	time       uint64
 	rate       float64
 	partial    bool
@@ -306,7 +306,7 @@ type snapshot struct {
 
 func (a *Assembler) snapshot(t *openTrace, due Due) snapshot {
 	return snapshot{
-		trace: t, generation: t.generation, id: t.key.id, records: t.records, resources: t.resources, names: names{texts: t.names.texts},
+		trace: t, generation: t.generation, id: t.key.id, records: t.records, resources: t.resources, names: t.names.texts,
 		time: t.time, rate: rate(max(t.level, t.of.level)), partial: t.partial,
 		overdue: !due.All && due.Now.Sub(t.first) >= a.cfg.Max,
 	}
@@ -519,7 +519,7 @@ func (v *evaluator) evidence(t *snapshot, services []serviceVerdict, p *Piece) {
 			if y.items[place] == delta.MaxItems || len(p.items)-from == maxTraceItems {
 				continue
 			}
-			if name := t.names.text(r.name); name != "" {
+			if name := nameText(t.names, r.name); name != "" {
 				p.items = append(p.items, verdictItem{service: int32(s), place: uint8(place), name: name})
 				y.items[place]++
 			}

@@ -45,11 +45,14 @@ func (n *names) intern(hash uint64, name string) uint32 {
 func (n *names) forget() { n.numbers, n.texts, n.bytes = nil, nil, 0 }
 
 // text returns a name by number.
-func (n *names) text(i uint32) string {
-	if int(i) >= len(n.texts) {
+func (n *names) text(i uint32) string { return nameText(n.texts, i) }
+
+// nameText returns a name by number, or "" if texts has none.
+func nameText(texts []string, i uint32) string {
+	if int(i) >= len(texts) {
 		return ""
 	}
-	return n.texts[i]
+	return texts[i]
 }
 
 // nameSeed is the hash key for names from a journal.
