@@ -3,7 +3,9 @@
 package review
 
 import (
+	"bytes"
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -13,7 +15,9 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"assay/internal/codebase/redact"
 	"assay/internal/review/check"
+	"assay/internal/rules/sensitive"
 )
 
 // place is a finding with what decides whether and where it is reported.
@@ -27,16 +31,68 @@ type place struct {
 type text struct {
 	source []byte
 	lines  []int
+	shown  []shownLine
 }
 
-func newText(source []byte) *text {
+// shownLine is a line without sensitive data.
+type shownLine struct {
+	text          string
+	length        int // of the line in the file
+	before, after int // bytes at the begin and at the end that are the same in the file
+}
+
+// newText returns a file with findings. The error is that of the context.
+func newText(ctx context.Context, source []byte, found []check.Finding) (*text, error) {
 	t := &text{source: source, lines: []int{0}}
 	for i, b := range source {
 		if b == '\n' {
 			t.lines = append(t.lines, i+1)
 		}
 	}
-	return t
+	clean, err := redact.Clean(ctx, strings.Split(string(masked(source, found)), "\n"))
+	if err != nil {
+		return nil, err
+	}
+	for i, s := range strings.Split(string(source), "\n") {
+		s = strings.TrimSuffix(s, "\r")
+		l := shownLine{text: clean[i], length: len(s)}
+		for least := min(len(s), len(l.text)); l.before < least && s[l.before] == l.text[l.before]; l.before++ {
+		}
+		for least := min(len(s), len(l.text)); l.after < least && s[len(s)-1-l.after] == l.text[len(l.text)-1-l.after]; l.after++ {
+		}
+		t.shown = append(t.shown, l)
+	}
+	return t, nil
+}
+
+// masked returns a text with *** in place of the secrets among its findings, on lines of the same numbers.
+func masked(source []byte, found []check.Finding) []byte {
+	var secrets [][2]int
+	for i := range found {
+		if start, end := within(&found[i], source); found[i].Check.Masked {
+			secrets = append(secrets, [2]int{start, end})
+		}
+	}
+	slices.SortFunc(secrets, func(a, b [2]int) int { return cmp.Compare(a[0], b[0]) })
+	var b []byte
+	done := 0
+	for _, s := range secrets {
+		if s[0] >= done {
+			b = append(append(b, source[done:s[0]]...), "***"...)
+			done = s[0]
+		}
+		if s[1] > done {
+			b = append(b, bytes.Repeat([]byte("\n"), bytes.Count(source[done:s[1]], []byte("\n")))...)
+			done = s[1]
+		}
+	}
+	return append(b, source[done:]...)
+}
+
+// within returns the range of a finding in its file.
+func within(f *check.Finding, source []byte) (start, end int) {
+	start = min(max(f.Start, 0), len(source))
+	return start, min(max(f.End, start), len(source))
 }
 
 // maxColumn is the offset in a line up to which columns are UTF-16 code units. Beyond it they are bytes, so that many
@@ -70,52 +126,63 @@ func Masked(id string) bool {
 
 // newPlace returns the finding of a check in a file.
 func newPlace(f *check.Finding, t *text) *place {
-	start := min(max(f.Start, 0), len(t.source))
-	end := min(max(f.End, start), len(t.source))
+	start, end := within(f, t.source)
 	line, column := t.position(start)
 	endLine, endColumn := t.position(end)
 	c := f.Check
 	title := c.Title
 	if f.Subject != "" {
-		title += ": " + f.Subject
+		title += ": " + clean(f.Subject)
 	}
-	d := &Detail{Column: column, EndLine: endLine, EndColumn: endColumn, Subject: f.Subject, Symbol: f.Symbol, Names: f.Names, Edits: f.Fix}
-	d.Code, d.Mark, d.MarkEnd = t.excerpt(start, end, c.Masked)
+	message := clean(f.Message)
+	names := check.Names{
+		AttributeKey: clean(f.Names.AttributeKey), MetricName: clean(f.Names.MetricName), SpanName: clean(f.Names.SpanName),
+		ScopeName: clean(f.Names.ScopeName), Service: f.Names.Service,
+	}
+	d := &Detail{Column: column, EndLine: endLine, EndColumn: endColumn, Subject: f.Subject, Symbol: f.Symbol, Names: names, Edits: f.Fix}
+	d.Code, d.Mark, d.MarkEnd = t.excerpt(start, end)
 	return &place{
 		start: start, end: end,
 		Finding: Finding{
 			Check: c.ID, Rules: append([]string{}, c.Rules...), Severity: f.Severity, Category: c.Category,
-			Title: c.Title, DisplayTitle: title, Summary: f.Message, Why: c.Why, Fix: c.Fix, Fixable: len(f.Fix) > 0,
-			Locations: []Location{{File: f.File, Line: line, Description: f.Message}},
+			Title: c.Title, DisplayTitle: title, Summary: message, Why: c.Why, Fix: c.Fix, Fixable: len(f.Fix) > 0,
+			Locations: []Location{{File: f.File, Line: line, Description: message}},
 			Status:    "active", Detail: d,
 		},
 	}
 }
 
-// excerpt returns the line of start, or the part of a long line around it, and the range in it.
-func (t *text) excerpt(start, end int, masked bool) (code string, mark, markEnd int) {
+func clean(s string) string { return sensitive.Clean([]byte(s)) }
+
+// excerpt returns the line of start without sensitive data, or the part of a long line around it, and the range in it.
+func (t *text) excerpt(start, end int) (code string, mark, markEnd int) {
 	line, _ := t.position(start)
-	from, to := t.lines[line-1], len(t.source)
-	if line < len(t.lines) {
-		to = t.lines[line] - 1
-	}
-	end = min(end, to)
-	start = min(start, end)
-	if start-from > maxBefore {
-		for from = start - maxBefore; !utf8.RuneStart(t.source[from]); from++ {
+	l := &t.shown[line-1]
+	mark, _ = l.at(start - t.lines[line-1])
+	_, markEnd = l.at(end - t.lines[line-1])
+	from, to := 0, len(l.text)
+	if mark > maxBefore {
+		for from = mark - maxBefore; !utf8.RuneStart(l.text[from]); from++ {
 		}
 	}
 	if to-from > maxCode {
-		for to = from + maxCode; !utf8.RuneStart(t.source[to]); to-- {
+		for to = from + maxCode; !utf8.RuneStart(l.text[to]); to-- {
 		}
 	}
-	end = max(start, min(end, to))
-	middle := string(t.source[start:end])
-	if masked {
-		middle = "***"
+	return l.text[from:to], mark - from, min(markEnd, to) - from
+}
+
+// at returns where an offset in the line of the file is in the text: the first and the last byte that it may be.
+func (l *shownLine) at(offset int) (first, last int) {
+	offset = min(offset, l.length)
+	end := len(l.text) - (l.length - offset)
+	switch {
+	case offset <= l.before:
+		return offset, offset
+	case l.length-offset <= l.after:
+		return end, end
 	}
-	before, after := string(t.source[from:start]), strings.TrimRight(string(t.source[end:max(to, end)]), "\r")
-	return before + middle + after, len(before), len(before) + len(middle)
+	return l.before, len(l.text) - l.after
 }
 
 // line returns the first line of the finding.

@@ -77,7 +77,7 @@ type Detail struct {
 	Column    int `json:"column"`
 	EndLine   int `json:"end_line"`
 	EndColumn int `json:"end_column"`
-	// Code is the first line of the range, or the part of a long line around it, with secrets masked. The bytes from
+	// Code is the first line of the range, or the part of a long line around it, without sensitive data. The bytes from
 	// Mark to MarkEnd are the columns of the range.
 	Code    string       `json:"code"`
 	Mark    int          `json:"mark"`

@@ -230,7 +230,7 @@ func (r *run) review(ctx context.Context) error {
 			r.repository(i, c)
 		}
 	}
-	return nil
+	return ctx.Err()
 }
 
 // relation says which source files without a change a check of the whole repository needs.
@@ -466,12 +466,17 @@ func (p *pass) finish() {
 	r.facts.add(p.file.language, p.traits, p.names, p.configs)
 }
 
-// locate returns the places of the findings in a file, with those hidden that are suppressed or did not change.
+// locate returns the places of the findings in a file, with those hidden that are suppressed or did not change. There are
+// none after the end of the context.
 func (r *run) locate(name string, source []byte, found []check.Finding) []*place {
 	if len(found) == 0 {
 		return nil
 	}
-	t, suppressed := newText(source), suppressions(source)
+	t, err := newText(r.ctx, source, found)
+	if err != nil {
+		return nil
+	}
+	suppressed := suppressions(source)
 	places := make([]*place, len(found))
 	for i := range found {
 		p := newPlace(&found[i], t)

@@ -4,6 +4,7 @@ package review
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
@@ -135,6 +136,51 @@ func TestRun(t *testing.T) {
 	again := review(t, Options{Root: dir, Checks: []*check.Check{named("span"), named("event")}})
 	r.Checks, again.Checks = nil, nil // functions do not compare
 	require.Equal(t, r, again)
+}
+
+// TestSecrets: what a report says of a place has no secret of its line, neither what another finding is about nor one that
+// no check reports.
+func TestSecrets(t *testing.T) {
+	const secret, vendor = "Zq8Lk2mN4pR6tV8xB1cD3fG5", "ghp_1a2B3c4D5e6F7g8H9i0J1k2L3m4N5o6P7q8R"
+	goFile := func(body string) string {
+		return "package p\n\nimport (\n\t\"context\"\n\t\"fmt\"\n\t\"log/slog\"\n\n\t\"go.opentelemetry.io/otel\"\n)\n\n" +
+			"func order(ctx context.Context, id, email, password string) {\n" + body + "\n}\n"
+	}
+	for name, c := range map[string]struct{ file, text, code, mark string }{
+		"one": {"Dockerfile", "FROM scratch\nENV DD_API_KEY=" + secret + "\r\n", "ENV DD_API_KEY=***", "***"},
+		"two": {
+			"Dockerfile", "FROM scratch\nENV A=b DD_API_KEY=" + secret + " NEW_RELIC_LICENSE_KEY=" + secret + "\n",
+			"ENV A=b DD_API_KEY=*** NEW_RELIC_LICENSE_KEY=***", "*** NEW_RELIC_LICENSE_KEY=***",
+		},
+		"a name after the range": {
+			"a.go", goFile("\tslog.Info(\"login\", \"password\", password, \"api_key\", \"" + secret + "\")"), "[redacted]", "[redacted]",
+		},
+		"before the range": {
+			"a.go", goFile("\tslog.Info(\"é at https://shop:" + secret + "@db/shop\", \"a\", email)"),
+			"\tslog.Info(\"é at https://shop:[redacted]@db/shop\", \"a\", email)", "email",
+		},
+		"in the range": {
+			"a.go", goFile("\t_, span := otel.Tracer(\"p\").Start(ctx, fmt.Sprintf(\"order %s " + vendor + "\", id))\n\tdefer span.End()"),
+			"\t_, span := otel.Tracer(\"p\").Start(ctx, fmt.Sprintf(\"order %s [redacted]\", id))", "fmt.Sprintf(\"order %s [redacted]\", id)",
+		},
+		"in a long line": {
+			"a.go", goFile("\tslog.Info(\"" + strings.Repeat("é", 300) + vendor + "\", \"a\", email)"),
+			strings.Repeat("é", 51) + "[redacted]\", \"a\", email)", "email",
+		},
+	} {
+		r := review(t, Options{Root: tree(t, map[string]string{c.file: c.text, "go.mod": "module p\n\nrequire go.opentelemetry.io/otel v1.30.0\n"})})
+		require.NotEmpty(t, r.Findings, name)
+		d := r.Findings[0].Detail
+		require.Equal(t, c.mark, d.Code[d.Mark:d.MarkEnd], name)
+		require.Equal(t, c.code, d.Code, name)
+		for _, f := range r.Findings {
+			f.Detail.Subject, f.Detail.Edits = "", nil // not shown
+			shown, err := json.Marshal(f)
+			require.NoError(t, err)
+			require.NotContains(t, string(shown), secret, name)
+			require.NotContains(t, string(shown), vendor, name)
+		}
+	}
 }
 
 func TestSelection(t *testing.T) {

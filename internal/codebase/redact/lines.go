@@ -21,7 +21,7 @@ type Line struct {
 // Lines returns the lines of a text without sensitive data and invisible characters. The error is that of the context.
 func Lines(ctx context.Context, text []byte) ([]Line, error) {
 	raw := Raw(text)
-	clean, err := cleanLines(ctx, raw)
+	clean, err := Clean(ctx, raw)
 	if err != nil {
 		return nil, err
 	}

@@ -14,13 +14,13 @@ import (
 
 // Text returns a text, which is short, without sensitive data and invisible characters.
 func Text(s string) string {
-	lines, _ := cleanLines(context.Background(), strings.Split(s, "\n"))
+	lines, _ := Clean(context.Background(), strings.Split(s, "\n"))
 	return strings.Join(lines, "\n")
 }
 
-// cleanLines returns the lines of a text without sensitive data and invisible characters. A line is hidden as a whole if
+// Clean returns the lines of a text without sensitive data and invisible characters. A line is hidden as a whole if
 // it belongs to a private key, or may have the value of a secret that the text names. The error is that of the context.
-func cleanLines(ctx context.Context, raw []string) ([]string, error) {
+func Clean(ctx context.Context, raw []string) ([]string, error) {
 	r := newRedactor(make([]bool, len(raw)))
 	for i, s := range raw {
 		if err := ctx.Err(); err != nil {
