@@ -24,7 +24,7 @@ type redactor struct {
 	frames []frame         // the groups around the next token
 	counts [256]int        // of them, by the byte that opens them
 	values []int           // lines with values in these groups
-	prose  bool            // a word is a name before a separator or a bracket only
+	prose  bool            // a word is a name before a separator, a comparison or a bracket only
 	inner  *redactor       // for comments and literals of several lines
 
 	until    string         // ends the literal of several lines that the line is in
@@ -288,6 +288,7 @@ var (
 	operands = regexp.MustCompile(`(?:[-=+*/%&|?,.(\[{\\<]|=>|\b(?:or|and|to|else|in|not|by|return))$`)
 	follows  = regexp.MustCompile(`^(?:[=+|?:.,]|&&|(?:or|and)\b)`)
 	assigned = regexp.MustCompile(`^["'` + "`" + `]?\s*[!?]?(?:(?:\|\||\?\?|[+:])?=>?|:)`)
+	compared = regexp.MustCompile(`^\s*[!=]=`)
 	nextKey  = regexp.MustCompile(`^[=+|?:.,&]|^["']?[\w.$-]+["']?\s*[=:]`)
 	entryKey = regexp.MustCompile(`^(?i:name|key)$`)
 	lineEnd  = regexp.MustCompile(`^["' \\]*(?:\s#|$)`)
@@ -327,7 +328,15 @@ func (r *redactor) line(n int, s string) {
 		if r.zone >= 0 && indentation(s) > r.zone {
 			r.hidden[n] = true
 		}
-		r.aside(true).line(n, s[len(at):])
+		text, code, ended := s[len(at):], "", false
+		if trimmed[0] == '*' || strings.HasPrefix(trimmed, "/*") {
+			text, code, ended = strings.Cut(s, "*/")
+		}
+		r.aside(true).line(n, strings.TrimLeft(text, "*/ \t"))
+		if ended && strings.TrimSpace(code) != "" {
+			r.statement(code, strings.TrimSpace(code))
+			r.code(code, strings.TrimSpace(code))
+		}
 		return
 	}
 	r.code(s, trimmed)
@@ -654,7 +663,7 @@ func (r *redactor) token(s string, end int, word string, literal bool) bool {
 		}
 	case after == ':' && f.open == '{' && (entryKey.MatchString(key) || strings.ToUpper(word) == word):
 		r.scalar(f, word)
-	case r.prose && !strings.HasPrefix(rest, "(") && !strings.HasPrefix(word, "--"):
+	case r.prose && !strings.HasPrefix(rest, "(") && !compared.MatchString(rest) && !strings.HasPrefix(word, "--"):
 	default:
 		r.name(false)
 		return true

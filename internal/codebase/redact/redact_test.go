@@ -258,6 +258,9 @@ FERNET_KEY=@@ § - service_key: @@ § passcode = "@@" § psk: @@ § crypto.creat
 Keys.hmacShaKeyFor(Decoders.BASE64.decode("@@")); § Jwts.builder().signWith(SignatureAlgorithm.HS256, "@@") § aes.NewCipher([]byte("@@"))
 crypto.createCipheriv('aes-256-cbc', '@@', iv); § {'jwt': {'key': '@@'}} § "Jwt": { "Key": "@@", "Issuer": "x" } § "jwt": {\n  "key": "@@"\n}
 encrypt: {key: "@@"} § encrypt: {key: @@} § encrypt.key=@@ § url: jdbc:oracle:thin:shop/@@@db:1521/x
+{{- /*\nShop (c) [x]\n*/}}\nstringData:\n  password: |\n    @@ § {{/*\nsee (the runbook\n*/ -}}\nkind: Secret\nstringData:\n  db: @@
+{{- /*\n * Shop\n */ -}}\nenv:\n- name: DB_PASSWORD\n  value: |\n    @@ § a:\n  {{- /*\n  Shop\n  */}}\n  b:\n    password:\n      @@
+/* x */ if (password === '@@') { § /* x */ var password string = "@@" § /*\n * x\n */ var password string = "@@" § n = a // 2 if password == "@@" else 0
 `
 
 // shownForms are lines without a secret.
@@ -272,6 +275,7 @@ password: str\nuser: @@ § {"max_tokens": 4096, "x": "@@"} § token_url: "@@" §
 span.SetAttributes(attribute.String("user.id", id), attribute.String("shop", "@@"))\nsetToken(t) § {"password": x,\n "user": "@@"}
 slog.Info("@@", "user", user, "password", password) § slog.Info("@@", "password", req.Password) § log.Printf("@@ %s %s", user, password)
 channel.publish(routing_key='@@') § logger.info("@@ %s", password) § logger.info({ password }, '@@') § log.info("@@ {} {}", user, password);
+/* the password */ user = "@@" § /*\n * the password\n */ var user = "@@" § // the password (\nuser = "@@" § {{- /*\nthe password\n*/}}\nuser:\n  @@
 `
 
 // forms returns the texts of a table of forms, with a value.
