@@ -212,6 +212,7 @@ var (
 	ordinary  = regexp.MustCompile(`^[A-Za-z]?[a-z]{1,11}$`) // a message of one word
 	digits    = regexp.MustCompile(`\d`)
 	pathLike  = regexp.MustCompile(`^(?:[~.@]*/|[a-z-]+/)(?:[a-zA-Z._:*-]|/|v\d|\{\w+\})*$`)
+	flagLike  = regexp.MustCompile(`^--[a-z-]+$`)
 	tagged    = regexp.MustCompile(`^\w+:"`)
 	tagValue  = regexp.MustCompile(`"([^",]*)`)
 	pair      = regexp.MustCompile(`([\w.$-]+)["']?\s?[=:]\s?["']?([^\s"',;&=:]{4,})`)
@@ -220,7 +221,10 @@ var (
 // isValue reports whether a literal may be the value of a secret: no text, path or name.
 func (r *redactor) isValue(s string) bool {
 	s = strings.TrimSpace(verbs.ReplaceAllString(s, " "))
-	if len(s) < 4 || pathLike.MatchString(s) || r.isName(s) && (!digits.MatchString(s) || strings.ToUpper(s) == s) {
+	if len(s) < 4 || pathLike.MatchString(s) || flagLike.MatchString(s) {
+		return false
+	}
+	if (r.isName(s) || len(s) <= 200 && sensitive.PublicName(s)) && (!digits.MatchString(s) || strings.ToUpper(s) == s) {
 		return false
 	}
 	words := 0

@@ -261,6 +261,7 @@ encrypt: {key: "@@"} § encrypt: {key: @@} § encrypt.key=@@ § url: jdbc:oracle
 {{- /*\nShop (c) [x]\n*/}}\nstringData:\n  password: |\n    @@ § {{/*\nsee (the runbook\n*/ -}}\nkind: Secret\nstringData:\n  db: @@
 {{- /*\n * Shop\n */ -}}\nenv:\n- name: DB_PASSWORD\n  value: |\n    @@ § a:\n  {{- /*\n  Shop\n  */}}\n  b:\n    password:\n      @@
 /* x */ if (password === '@@') { § /* x */ var password string = "@@" § /*\n * x\n */ var password string = "@@" § n = a // 2 if password == "@@" else 0
+- name: INVITE_TOKEN\n  value: @@ § os.Setenv("PUBLICATION_DB_PASSWORD", "@@") § app.config["WTF_CSRF_SECRET_KEY"] = "@@" § TOKEN_FILE_PASSWORD=@@
 `
 
 // shownForms are lines without a secret.
@@ -276,6 +277,8 @@ span.SetAttributes(attribute.String("user.id", id), attribute.String("shop", "@@
 slog.Info("@@", "user", user, "password", password) § slog.Info("@@", "password", req.Password) § log.Printf("@@ %s %s", user, password)
 channel.publish(routing_key='@@') § logger.info("@@ %s", password) § logger.info({ password }, '@@') § log.info("@@ {} {}", user, password);
 /* the password */ user = "@@" § /*\n * the password\n */ var user = "@@" § // the password (\nuser = "@@" § {{- /*\nthe password\n*/}}\nuser:\n  @@
+name string \qhelp:"@@" name:"api-key-file"\q § | \q--secret-key-file\q | @@ of the secret | § span.setAttribute("secret_name", "@@") § secretName: @@
+| \q--cors-allowed-origins\q | the @@ of tokens and keys | § run("--bootstrap-api-key", key, "--shop-url", url)
 `
 
 // forms returns the texts of a table of forms, with a value.

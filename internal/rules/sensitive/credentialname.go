@@ -13,8 +13,13 @@ var credentialName = regexp.MustCompile(`(?i)(^|[_.\-])(api[_-]?key|app(lication
 // credentialHeader matches the name of a header whose value is a credential.
 var credentialHeader = regexp.MustCompile(`(?i)^(authorization|proxy-authorization|cookie|x-honeycomb-team|.*(api|access|license|ingest|ingestion|write|auth)[_-]?(key|token)|.*[_-](token|secret|password)|apikey|token|x-sf-token|uptrace-dsn|dash0-.*token)$`)
 
-// publicName matches names that look like names of credentials and are not.
-var publicName = regexp.MustCompile(`(?i)public|publishable|max[_-]?tokens?|num[_-]?tokens?|token[_-]?(url|uri|endpoint|path|file|type|header|name|issuer)|_file$|_path$|_name$|next_public_|vite_|react_app_|csrf|instrumentation[_-]?key`)
+// publicName matches names, with underscores between their words, that look like names of credentials and are not unless
+// they end with secretEnd.
+var publicName = regexp.MustCompile(`(?i)(^|_)(public(_?keys?)?|publishable(_?keys?)?|(max|num)_?tokens?|csrf[a-z]*_?tokens?|vite|react_app|instrumentation_?key|` +
+	`token_?(url|uri|endpoint|path|file|type|header|name|issuer))(_|$)|_(file|path|name)$`)
+
+// secretEnd matches the end of a name whose value is a secret, whatever stands before.
+var secretEnd = regexp.MustCompile(`(?i)(password|passwd|passphrase|pwd|secret)s?(_?key)?$`)
 
 // CredentialName reports whether the value of a variable or setting with this name is a credential.
 func CredentialName(name string) bool { return credentialName.MatchString(name) }
@@ -23,7 +28,9 @@ func CredentialName(name string) bool { return credentialName.MatchString(name) 
 func CredentialHeader(name string) bool { return credentialHeader.MatchString(name) }
 
 // PublicName reports whether a name looks like that of a credential and is not.
-func PublicName(name string) bool { return publicName.MatchString(name) }
+func PublicName(name string) bool {
+	return publicName.MatchString(separated(name)) && !secretEnd.MatchString(separated(name))
+}
 
 // MayName reports whether a name may be that of a secret. It is for callers that would rather hide too much: it finds the
 // names that [UnderKey], [CredentialName] and [CredentialHeader] find, and others with such a word, as in
@@ -33,7 +40,7 @@ func MayName(name string) bool {
 	if !credentialStem.MatchString(name) {
 		return UnderKey([]byte(name)).Secret()
 	}
-	return !publicName.MatchString(name) &&
+	return !PublicName(name) &&
 		(credentialWord.MatchString(separated(name)) || CredentialName(name) || CredentialHeader(name) || UnderKey([]byte(name)).Secret())
 }
 

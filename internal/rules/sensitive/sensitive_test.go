@@ -522,13 +522,17 @@ func TestMayName(t *testing.T) {
 		"secretOrKey", "signing_key", "encryptionKey", "STORAGE_ACCOUNT_KEY", "UsernamePasswordCredentials", "HTTPBasicAuth",
 		"x-honeycomb-team", "uptrace-dsn", "Authorization", "jwtSecret", "tokens", "db.password.prod", "session_id", "iban",
 		"--requirepass", "masterauth", "passcode", "psk", "service_key", "FERNET_KEY", "encrypt.key", "crypto.createHmac", "Algorithm.HMAC256",
-		"Keys.hmacShaKeyFor", "signWith", "aes.NewCipher", "crypto.createCipheriv",
+		"Keys.hmacShaKeyFor", "signWith", "aes.NewCipher", "crypto.createCipheriv", "REPUBLIC_DB_PASSWORD", "publicationApiKey",
+		"INVITE_TOKEN", "inviteSecret", "WTF_CSRF_SECRET_KEY", "csrfSecret", "TOKEN_FILE_PASSWORD", "tokenNameSecret", "PUBLIC_API_SECRET",
+		"publicKeyPassword", "VITE_ADMIN_PASSWORD",
 	} {
 		require.True(t, MayName(name), name)
 	}
 	for _, name := range []string{
 		"", "name", "key", "passenger", "PassThrough", "tokenizer", "max_tokens", "token_url", "public_key", "author", "authors", "secretary",
-		"keyboard", "password_file", "http.request.method", "routing_key", "HmacSHA256", "ciphertext",
+		"keyboard", "password_file", "http.request.method", "routing_key", "HmacSHA256", "ciphertext", "publicKey", "PUBLICKEY",
+		"NEXT_PUBLIC_API_KEY", "VITE_API_KEY", "REACT_APP_API_KEY", "stripePublishableKey", "X-CSRF-Token", "csrfToken", "csrfmiddlewaretoken",
+		"csrf_token_header", "tokenUrl", "token-type", "maxTokens", "num_tokens", "APPINSIGHTS_INSTRUMENTATIONKEY", "passwordFile", "secretName",
 	} {
 		require.False(t, MayName(name), name)
 	}
