@@ -215,7 +215,7 @@ var (
 	flagLike  = regexp.MustCompile(`^--[a-z-]+$`)
 	tagged    = regexp.MustCompile(`^\w+:"`)
 	tagValue  = regexp.MustCompile(`"([^",]*)`)
-	pair      = regexp.MustCompile(`([\w.$-]+)["']?\s?[=:]\s?["']?([^\s"',;&=:]{4,})`)
+	pair      = regexp.MustCompile(`([\w.$-]+)["']?(?::=|\s?[=:]\s?)["']?([^\s"',;&=:]{4,})`)
 )
 
 // isValue reports whether a literal may be the value of a secret: no text, path or name.
@@ -291,7 +291,7 @@ var (
 	heredoc  = regexp.MustCompile(`<<[-~<]?["']?([A-Za-z_]\w*)["']?$`)
 	operands = regexp.MustCompile(`(?:[-=+*/%&|?,.(\[{\\<]|=>|\b(?:or|and|to|else|in|not|by|return))$`)
 	follows  = regexp.MustCompile(`^(?:[=+|?:.,]|&&|(?:or|and)\b)`)
-	assigned = regexp.MustCompile(`^["'` + "`" + `]?\s*[!?]?(?:(?:\|\||\?\?|[+:])?=>?|:)`)
+	assigned = regexp.MustCompile(`^["'` + "`" + `]?\s*[!?]?(?:(?:\|\||\?\?|\+|::?)?=>?|:)`)
 	compared = regexp.MustCompile(`^\s*[!=]=`)
 	nextKey  = regexp.MustCompile(`^[=+|?:.,&]|^["']?[\w.$-]+["']?\s*[=:]`)
 	entryKey = regexp.MustCompile(`^(?i:name|key)$`)
@@ -703,7 +703,7 @@ func (r *redactor) bareValue(s string, end int) {
 	if len(value) < 4 || blank > 0 && reference.MatchString(value) && !digits.MatchString(value) {
 		return
 	}
-	separator = strings.ReplaceAll(strings.TrimLeft(separator, "\"'`"), ":=", "=")
+	separator = assigns.Replace(strings.TrimLeft(separator, "\"'`"))
 	r.hidden[r.n] = secret("password"+separator+value) ||
 		blank > 0 && reference.MatchString(value) && (len(s) > MaxLine || setting.MatchString(s))
 }
@@ -719,6 +719,9 @@ func (r *redactor) bare(s, field string) bool {
 		!strings.ContainsAny(field, "([{") && !typeName.MatchString(field)
 	return (r.setter == 2 || r.flag || strong && !r.prose) && secret("password="+field)
 }
+
+// assigns replaces operators that the detector does not know.
+var assigns = strings.NewReplacer("::=", "=", ":=", "=", "?=", "=", "+=", "=")
 
 // reference matches a value that is code.
 var reference = regexp.MustCompile(`^[*&]?[A-Za-z_$][\w$]*(?:\??(?:\.|::)#?[A-Za-z_$][\w$]*)*[!?]?(?:[<([].*)?$`)

@@ -262,6 +262,7 @@ encrypt: {key: "@@"} § encrypt: {key: @@} § encrypt.key=@@ § url: jdbc:oracle
 {{- /*\n * Shop\n */ -}}\nenv:\n- name: DB_PASSWORD\n  value: |\n    @@ § a:\n  {{- /*\n  Shop\n  */}}\n  b:\n    password:\n      @@
 /* x */ if (password === '@@') { § /* x */ var password string = "@@" § /*\n * x\n */ var password string = "@@" § n = a // 2 if password == "@@" else 0
 - name: INVITE_TOKEN\n  value: @@ § os.Setenv("PUBLICATION_DB_PASSWORD", "@@") § app.config["WTF_CSRF_SECRET_KEY"] = "@@" § TOKEN_FILE_PASSWORD=@@
+DB_PASS ?= @@ § export API_TOKEN ?= @@ § API_TOKEN += @@ § API_TOKEN ::= @@ § API_TOKEN+=@@ § : "${DB_PASSWORD:=@@}" § DB_PASS="${DB_PASS:=@@}"
 `
 
 // shownForms are lines without a secret.
@@ -279,6 +280,7 @@ channel.publish(routing_key='@@') § logger.info("@@ %s", password) § logger.in
 /* the password */ user = "@@" § /*\n * the password\n */ var user = "@@" § // the password (\nuser = "@@" § {{- /*\nthe password\n*/}}\nuser:\n  @@
 name string \qhelp:"@@" name:"api-key-file"\q § | \q--secret-key-file\q | @@ of the secret | § span.setAttribute("secret_name", "@@") § secretName: @@
 | \q--cors-allowed-origins\q | the @@ of tokens and keys | § run("--bootstrap-api-key", key, "--shop-url", url)
+"password := @@()" § token += @@ § token ?= @@
 `
 
 // forms returns the texts of a table of forms, with a value.
