@@ -63,6 +63,7 @@ type frame struct {
 	named   bool   // it has a name that is no key
 	several bool   // it has several items
 	choice  bool   // it is the body of a switch on a secret
+	bare    bool   // it may have values without quotes
 }
 
 const (
@@ -548,6 +549,7 @@ func (r *redactor) tokens(s string) {
 			if c == '{' && r.opensBody(s, i) {
 				f.open = 0
 			}
+			f.bare = c == '[' && r.top().above >= 0 || c == '(' && i > 0 && s[i-1] == '=' // YAML, Bash
 			r.push(f)
 			r.fresh = true
 		case c == ')':
@@ -662,7 +664,7 @@ func (r *redactor) token(s string, end int, word string, literal bool) bool {
 		r.bareValue(s, end)
 	case !r.isName(word):
 		field := strings.Contains(word, ".") && reference.MatchString(word) && !digits.MatchString(word)
-		if after == ':' && f.open == '{' && !field && secret("password: "+word) {
+		if (f.bare && f.covered || after == ':' && f.open == '{' && !field) && secret("password: "+word) {
 			r.add()
 		}
 	case after == ':' && f.open == '{' && (entryKey.MatchString(key) || strings.ToUpper(word) == word):

@@ -263,6 +263,7 @@ encrypt: {key: "@@"} § encrypt: {key: @@} § encrypt.key=@@ § url: jdbc:oracle
 /* x */ if (password === '@@') { § /* x */ var password string = "@@" § /*\n * x\n */ var password string = "@@" § n = a // 2 if password == "@@" else 0
 - name: INVITE_TOKEN\n  value: @@ § os.Setenv("PUBLICATION_DB_PASSWORD", "@@") § app.config["WTF_CSRF_SECRET_KEY"] = "@@" § TOKEN_FILE_PASSWORD=@@
 DB_PASS ?= @@ § export API_TOKEN ?= @@ § API_TOKEN += @@ § API_TOKEN ::= @@ § API_TOKEN+=@@ § : "${DB_PASSWORD:=@@}" § DB_PASS="${DB_PASS:=@@}"
+tokens: [abc, @@] § users:\n- name: a\n  tokens: [\n    @@,\n  ] § tokens:\n  [\n    @@\n  ] § PASSWORDS=(a @@) § declare -A TOKENS=(\n  [shop]=@@\n)
 `
 
 // shownForms are lines without a secret.
@@ -281,6 +282,7 @@ channel.publish(routing_key='@@') § logger.info("@@ %s", password) § logger.in
 name string \qhelp:"@@" name:"api-key-file"\q § | \q--secret-key-file\q | @@ of the secret | § span.setAttribute("secret_name", "@@") § secretName: @@
 | \q--cors-allowed-origins\q | the @@ of tokens and keys | § run("--bootstrap-api-key", key, "--shop-url", url)
 "password := @@()" § token += @@ § token ?= @@
+tokens: [@@, name] § users: [@@, a1b2c3]\ntoken: x § x = token(@@, int32) § tokens := f(a=(@@))
 `
 
 // forms returns the texts of a table of forms, with a value.
