@@ -24,6 +24,7 @@ type redactor struct {
 	frames []frame         // the groups around the next token
 	counts [256]int        // of them, by the byte that opens them
 	values []int           // lines with values in these groups
+	nested bool            // the text is a literal of one line
 	prose  bool            // a word is a name before a separator, a comparison or a bracket only
 	inner  *redactor       // for comments and literals of several lines
 
@@ -213,10 +214,12 @@ var (
 	ordinary  = regexp.MustCompile(`^[A-Za-z]?[a-z]{1,11}$`) // a message of one word
 	digits    = regexp.MustCompile(`\d`)
 	pathLike  = regexp.MustCompile(`^(?:[~.@]*/|[a-z-]+/)(?:[a-zA-Z._:*-]|/|v\d|\{\w+\})*$`)
-	flagLike  = regexp.MustCompile(`^--[a-z-]+$`)
-	tagged    = regexp.MustCompile(`^\w+:"`)
-	tagValue  = regexp.MustCompile(`"([^",]*)`)
-	pair      = regexp.MustCompile(`([\w.$-]+)["']?(?::=|\s?[=:]\s?)["']?([^\s"',;&=:]{4,})`)
+	// A literal that has flags, or literals of JSON or code.
+	codeLike = regexp.MustCompile(`--[a-z]|[=(\[{:,]\s*\\?["']`)
+	flagLike = regexp.MustCompile(`^--[a-z-]+$`)
+	tagged   = regexp.MustCompile(`^\w+:"`)
+	tagValue = regexp.MustCompile(`"([^",]*)`)
+	pair     = regexp.MustCompile(`([\w.$-]+)["']?(?::=|\s?[=:]\s?)["']?([^\s"',;&=:]{4,})`)
 )
 
 // isValue reports whether a literal may be the value of a secret: no text, path or name.
@@ -270,6 +273,11 @@ func (r *redactor) literal(s string, keyed bool) {
 		if r.isName(m[1]) && secret("password="+m[2]) {
 			r.hidden[r.n] = true
 		}
+	}
+	if !r.nested && codeLike.MatchString(s) {
+		code := newRedactor(r.hidden)
+		code.nested, code.names = true, r.names
+		code.line(r.n, strings.ReplaceAll(s, `\"`, `"`))
 	}
 	if keyed || !r.isValue(s) || ordinary.MatchString(strings.TrimSpace(verbs.ReplaceAllString(s, " "))) && !r.covered() {
 		return
@@ -719,6 +727,9 @@ func (r *redactor) bare(s, field string) bool {
 	}
 	strong := len(field) >= 8 && digits.MatchString(field) && strings.ContainsFunc(field, isLetter) &&
 		!strings.ContainsAny(field, "([{") && !typeName.MatchString(field)
+	if r.flag && r.nested && !secret("password: "+field) { // a word of a message
+		return false
+	}
 	return (r.setter == 2 || r.flag || strong && !r.prose) && secret("password="+field)
 }
 

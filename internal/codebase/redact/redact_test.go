@@ -264,6 +264,9 @@ encrypt: {key: "@@"} § encrypt: {key: @@} § encrypt.key=@@ § url: jdbc:oracle
 - name: INVITE_TOKEN\n  value: @@ § os.Setenv("PUBLICATION_DB_PASSWORD", "@@") § app.config["WTF_CSRF_SECRET_KEY"] = "@@" § TOKEN_FILE_PASSWORD=@@
 DB_PASS ?= @@ § export API_TOKEN ?= @@ § API_TOKEN += @@ § API_TOKEN ::= @@ § API_TOKEN+=@@ § : "${DB_PASSWORD:=@@}" § DB_PASS="${DB_PASS:=@@}"
 tokens: [abc, @@] § users:\n- name: a\n  tokens: [\n    @@,\n  ] § tokens:\n  [\n    @@\n  ] § PASSWORDS=(a @@) § declare -A TOKENS=(\n  [shop]=@@\n)
+args: ["sh", "-c", "x --db-password @@"] § "start": "node index.js --db-password '@@'" § command: "x --db-password=@@" § command: "x --api-token @@ -v"
+c = "[{\\"environment\\":[{\\"value\\":\\"@@\\",\\"name\\":\\"DB_PASSWORD\\"}]}]" § "c": "{\\"password\\":{\\"value\\":\\"@@\\"}}" § c = '{"auth": {"pass": "@@"}}'
+"if password == '@@':\\n", § "os.environ.setdefault('API_TOKEN', '@@')\\n", § "exec": ["pm.environment.set(\\"api_token\\", \\"@@\\");"]
 `
 
 // shownForms are lines without a secret.
@@ -283,6 +286,7 @@ name string \qhelp:"@@" name:"api-key-file"\q § | \q--secret-key-file\q | @@ of
 | \q--cors-allowed-origins\q | the @@ of tokens and keys | § run("--bootstrap-api-key", key, "--shop-url", url)
 "password := @@()" § token += @@ § token ?= @@
 tokens: [@@, name] § users: [@@, a1b2c3]\ntoken: x § x = token(@@, int32) § tokens := f(a=(@@))
+"--client-secret needs --client-id: @@" § "c": "{\\"user\\":{\\"value\\":\\"@@\\"}}" § log("the password of user '@@', which is wrong")
 `
 
 // forms returns the texts of a table of forms, with a value.
@@ -364,6 +368,7 @@ var hostileUnits = []string{
 	"a: ", "- a: b\n", "<<E\n",
 	"AAAA\n-----END PRIVATE KEY-----\n", "-----BEGIN PRIVATE KEY-----\n",
 	"token ", "--token \\", "'a','", "password = (\n", "*/{", "password: [\n", "--token # ", "\\\"'a'", "'a\\\"", "`'a'\\\"",
+	"\"='a'\",", "\"--token \" ",
 }
 
 // hostileTokens open or close something.
