@@ -248,14 +248,22 @@ func (r *redactor) isKey(f *frame, key string) bool {
 	return r.isName(key) || strings.EqualFold(key, "key") && r.isName(f.name+"_key")
 }
 
-// literal reads a literal.
-func (r *redactor) literal(s string, keyed bool) {
+// element returns the name of a setting: of Db:Password, and of /prod/db/password after a key such as name, the last word.
+func element(key, s string) string {
+	if sections.MatchString(s) || strings.HasPrefix(s, "/") && entryKey.MatchString(key) {
+		return s[strings.LastIndexAny(s, "/:")+1:]
+	}
+	return s
+}
+
+// literal reads a literal, which may be a name.
+func (r *redactor) literal(s, name string, keyed bool) {
 	switch {
-	case keyed && r.isKey(r.top(), s):
+	case keyed && r.isKey(r.top(), name):
 		r.name(true)
-	case r.isName(s) && r.top().open == ':':
+	case r.isName(name) && r.top().open == ':':
 		r.name(false)
-	case r.isName(s):
+	case r.isName(name):
 		r.entry(r.top())
 	}
 	if tagged.MatchString(s) { // of a field of a Go struct
@@ -303,6 +311,7 @@ var (
 	assigned = regexp.MustCompile(`^["'` + "`" + `]?\s*[!?]?(?:(?:\|\||\?\?|\+|::?)?=>?|:)`)
 	compared = regexp.MustCompile(`^\s*[!=]=`)
 	nextKey  = regexp.MustCompile(`^[=+|?:.,&]|^["']?[\w.$-]+["']?\s*[=:]`)
+	sections = regexp.MustCompile(`^(?:[A-Z]\w*::?)+[A-Z]\w*$`)
 	entryKey = regexp.MustCompile(`^(?i:name|key)$`)
 	lineEnd  = regexp.MustCompile(`^["' \\]*(?:\s#|$)`)
 	setter   = regexp.MustCompile(`(?i)^\s*(?:env|arg|set|setenv|export)\s`)
@@ -498,7 +507,7 @@ func (r *redactor) mapping(s string, column, lead int, item bool) {
 		}
 	case m[2] == "":
 	default:
-		r.scalar(f, strings.Trim(m[2], `"'`))
+		r.scalar(f, element(m[1], strings.Trim(m[2], `"'`)))
 	}
 }
 
@@ -653,18 +662,28 @@ func (r *redactor) token(s string, end int, word string, literal bool) bool {
 	if keyed && fresh && f.brackets() {
 		f.seg = 0
 	}
+	start := end - len(word)
+	if literal {
+		start -= 2
+	}
 	after := byte(0) // what stands before the token
-	if before := strings.TrimRight(s[:max(0, end-len(word))], " \t"); before != "" {
+	if before := strings.TrimRight(s[:max(0, start)], " \t"); before != "" {
 		after = before[len(before)-1]
 	}
-	key := r.key
+	key, name := r.key, word
+	switch {
+	case literal && (after == '=' || after == ':'):
+		name = element(key, word)
+	case literal:
+		name = element("", word)
+	}
 	if keyed {
 		r.key = word
 	}
 	switch {
 	case literal:
-		r.literal(word, keyed && fresh)
-		if keyed && r.isKey(f, word) {
+		r.literal(word, name, keyed && fresh)
+		if keyed && r.isKey(f, name) {
 			r.bareValue(s, end)
 		}
 	case keyed && r.isKey(f, word):

@@ -267,6 +267,8 @@ tokens: [abc, @@] § users:\n- name: a\n  tokens: [\n    @@,\n  ] § tokens:\n  
 args: ["sh", "-c", "x --db-password @@"] § "start": "node index.js --db-password '@@'" § command: "x --db-password=@@" § command: "x --api-token @@ -v"
 c = "[{\\"environment\\":[{\\"value\\":\\"@@\\",\\"name\\":\\"DB_PASSWORD\\"}]}]" § "c": "{\\"password\\":{\\"value\\":\\"@@\\"}}" § c = '{"auth": {"pass": "@@"}}'
 "if password == '@@':\\n", § "os.environ.setdefault('API_TOKEN', '@@')\\n", § "exec": ["pm.environment.set(\\"api_token\\", \\"@@\\");"]
+resource "x" "db" {\n  name  = "/prod/db/password"\n  value = "@@"\n} § {"Name": "/prod/db/password", "Value": "@@"} § - Name: /prod/db/password\n  Value: @@
+{"name": "Db:Password", "value": "@@"} § "Db:Password": "@@", § ["Jwt:SecretKey"] = "@@", § config["Db:Password"] = "@@";
 `
 
 // shownForms are lines without a secret.
@@ -287,6 +289,7 @@ name string \qhelp:"@@" name:"api-key-file"\q § | \q--secret-key-file\q | @@ of
 "password := @@()" § token += @@ § token ?= @@
 tokens: [@@, name] § users: [@@, a1b2c3]\ntoken: x § x = token(@@, int32) § tokens := f(a=(@@))
 "--client-secret needs --client-id: @@" § "c": "{\\"user\\":{\\"value\\":\\"@@\\"}}" § log("the password of user '@@', which is wrong")
+app.post("/oauth/token", "@@") § resource "x" "y" {\n  name = "/prod/db/user"\n  value = "@@"\n} § name = "x"\nget("/db/password", "@@") § {"path": "/db/password", "value": "@@"}
 `
 
 // forms returns the texts of a table of forms, with a value.
