@@ -36,6 +36,7 @@ type redactor struct {
 	items    int            // of the list after a flag; 0: there was none
 	more     bool           // the statement goes on in the next line
 	slash    bool           // after a backslash
+	section  bool           // in a section of an INI file that has secrets only
 	start    bool           // it may begin with the key of an item
 	elements map[string]int // the number of frames by the name of the element
 
@@ -83,7 +84,11 @@ func (r *redactor) top() *frame { return &r.frames[len(r.frames)-1] }
 
 func (r *redactor) covered() bool {
 	f := r.top()
-	return f.covered || f.seg > 0 || r.n <= f.until
+	return f.covered || f.seg > 0 || r.n <= f.until || r.section
+}
+
+func (r *redactor) inBrackets() bool {
+	return r.counts['(']+r.counts['[']+r.counts['{']+r.counts[0]+r.counts['<'] > 0
 }
 
 func (f *frame) brackets() bool { return f.open != 0 && f.open != ':' && f.open != 'x' }
@@ -304,17 +309,19 @@ var (
 	bodies = regexp.MustCompile(`^\W*(?:(?:public|private|protected|static|final|abstract|export|default|async|override|` +
 		`internal|open|data|pub)\s+)*(?:func|function|class|interface|struct|enum|impl|trait|namespace|module|mod|fn|fun|` +
 		`def|type|if|elif|else|except|with|for|while|switch|select|try|catch|finally|do|match|static|go|defer|case)\b`)
-	declares = regexp.MustCompile(`^(?:func|function|class|interface|def|export|public|type)\s`)
-	heredoc  = regexp.MustCompile(`<<[-~<]?["']?([A-Za-z_]\w*)["']?$`)
-	operands = regexp.MustCompile(`(?:[-=+*/%&|?,.(\[{\\<]|=>|\b(?:or|and|to|else|in|not|by|return))$`)
-	follows  = regexp.MustCompile(`^(?:[=+|?:.,]|&&|(?:or|and)\b)`)
-	assigned = regexp.MustCompile(`^["'` + "`" + `]?\s*[!?]?(?:(?:\|\||\?\?|\+|::?)?=>?|:)`)
-	compared = regexp.MustCompile(`^\s*[!=]=`)
-	nextKey  = regexp.MustCompile(`^[=+|?:.,&]|^["']?[\w.$-]+["']?\s*[=:]`)
-	sections = regexp.MustCompile(`^(?:[A-Z]\w*::?)+[A-Z]\w*$`)
-	entryKey = regexp.MustCompile(`^(?i:name|key)$`)
-	lineEnd  = regexp.MustCompile(`^["' \\]*(?:\s#|$)`)
-	setter   = regexp.MustCompile(`(?i)^\s*(?:env|arg|set|setenv|export)\s`)
+	declares  = regexp.MustCompile(`^(?:func|function|class|interface|def|export|public|type)\s`)
+	heredoc   = regexp.MustCompile(`<<[-~<]?["']?([A-Za-z_]\w*)["']?$`)
+	operands  = regexp.MustCompile(`(?:[-=+*/%&|?,.(\[{\\<]|=>|\b(?:or|and|to|else|in|not|by|return))$`)
+	follows   = regexp.MustCompile(`^(?:[=+|?:.,]|&&|(?:or|and)\b)`)
+	assigned  = regexp.MustCompile(`^["'` + "`" + `]?\s*[!?]?(?:(?:\|\||\?\?|\+|::?)?=>?|:)`)
+	compared  = regexp.MustCompile(`^\s*[!=]=`)
+	nextKey   = regexp.MustCompile(`^[=+|?:.,&]|^["']?[\w.$-]+["']?\s*[=:]`)
+	sections  = regexp.MustCompile(`^(?:[A-Z]\w*::?)+[A-Z]\w*$`)
+	section   = regexp.MustCompile(`^\[\[?(?:[\w.-]*[._-])?(?i:secrets?|passwords?|credentials|tokens|api_?keys)\]\]?(?:\s*[#;].*)?$`)
+	entryLine = regexp.MustCompile(`^["']?[\w.@/-]+["']?\s*[=:]`)
+	entryKey  = regexp.MustCompile(`^(?i:name|key)$`)
+	lineEnd   = regexp.MustCompile(`^["' \\]*(?:\s#|$)`)
+	setter    = regexp.MustCompile(`(?i)^\s*(?:env|arg|set|setenv|export)\s`)
 )
 
 // line reads the next line, or a part of one.
@@ -424,6 +431,9 @@ func (r *redactor) code(s, trimmed string) {
 	r.inner = nil
 	r.choice = strings.HasPrefix(trimmed, "switch") || strings.HasPrefix(trimmed, "match")
 	r.named = r.top().choice && strings.HasPrefix(trimmed, "case")
+	if !r.inBrackets() {
+		r.section = section.MatchString(trimmed) || r.section && entryLine.MatchString(trimmed)
+	}
 	column := indentation(s)
 	content := strings.TrimLeft(trimmed, "- ")
 	lead := len(s) - len(strings.TrimLeft(s, " \t"))
@@ -456,7 +466,7 @@ func (r *redactor) code(s, trimmed string) {
 
 // mapping reads a line of what may be YAML.
 func (r *redactor) mapping(s string, column, lead int, item bool) {
-	brackets := r.counts['(']+r.counts['[']+r.counts['{']+r.counts[0]+r.counts['<'] > 0
+	brackets := r.inBrackets()
 	if brackets && lead > r.top().above {
 		return
 	}
@@ -688,6 +698,8 @@ func (r *redactor) token(s string, end int, word string, literal bool) bool {
 		}
 	case keyed && r.isKey(f, word):
 		r.name(true)
+		r.bareValue(s, end)
+	case keyed && r.section:
 		r.bareValue(s, end)
 	case !r.isName(word):
 		field := strings.Contains(word, ".") && reference.MatchString(word) && !digits.MatchString(word)

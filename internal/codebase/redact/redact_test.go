@@ -269,6 +269,8 @@ c = "[{\\"environment\\":[{\\"value\\":\\"@@\\",\\"name\\":\\"DB_PASSWORD\\"}]}]
 "if password == '@@':\\n", § "os.environ.setdefault('API_TOKEN', '@@')\\n", § "exec": ["pm.environment.set(\\"api_token\\", \\"@@\\");"]
 resource "x" "db" {\n  name  = "/prod/db/password"\n  value = "@@"\n} § {"Name": "/prod/db/password", "Value": "@@"} § - Name: /prod/db/password\n  Value: @@
 {"name": "Db:Password", "value": "@@"} § "Db:Password": "@@", § ["Jwt:SecretKey"] = "@@", § config["Db:Password"] = "@@";
+[passwords]\nalice = @@ § [secrets]\n# x\n\nstripe = "@@" § [database.credentials]\nvalue = "@@" § [[secrets]]\nname = "x"\nvalue = "@@" § [app.api_keys] # x\na = 1\nb: @@
+[secrets]\na = [\n  "@@",\n]
 `
 
 // shownForms are lines without a secret.
@@ -290,6 +292,7 @@ name string \qhelp:"@@" name:"api-key-file"\q § | \q--secret-key-file\q | @@ of
 tokens: [@@, name] § users: [@@, a1b2c3]\ntoken: x § x = token(@@, int32) § tokens := f(a=(@@))
 "--client-secret needs --client-id: @@" § "c": "{\\"user\\":{\\"value\\":\\"@@\\"}}" § log("the password of user '@@', which is wrong")
 app.post("/oauth/token", "@@") § resource "x" "y" {\n  name = "/prod/db/user"\n  value = "@@"\n} § name = "x"\nget("/db/password", "@@") § {"path": "/db/password", "value": "@@"}
+[secrets]\na = 1\n[users]\nname = "@@" § [tokens]\n\nf("@@") § x = [\n  [tokens]\n]\nuser = "@@" § [Secrets]\npublic string User = "@@";
 `
 
 // forms returns the texts of a table of forms, with a value.
