@@ -51,9 +51,9 @@ func shown(ctx context.Context, raw []string, hidden []bool) ([]string, error) {
 
 var (
 	// A token in a URL, of which the detector finds those with a colon before or after them, the address of a webhook,
-	// which is one, and the password of an address of JDBC.
+	// which is one, the password of an address of JDBC, and the token of a registry in the configuration of npm.
 	urlToken = regexp.MustCompile(`://(?:[\w.~%+-]{8,100}@|hooks\.slack\.com/services/\w|(?:\w+\.)?discord(?:app)?\.com/api/webhooks/\d)|` +
-		`:oracle:\w+:[\w.]{1,100}/[^@/\s]{1,100}@`)
+		`:oracle:\w+:[\w.]{1,100}/[^@/\s]{1,100}@|/:_(?:auth|authToken|password)["']?[ =]["']?[^\s"'$<{]{4}`)
 	escape = regexp.MustCompile(`\\u00([2-7][0-9a-fA-F])`)
 	cdata  = strings.NewReplacer("<![CDATA[", " ", "]]>", " ", `\.`, ".")
 )

@@ -271,6 +271,7 @@ resource "x" "db" {\n  name  = "/prod/db/password"\n  value = "@@"\n} § {"Name"
 {"name": "Db:Password", "value": "@@"} § "Db:Password": "@@", § ["Jwt:SecretKey"] = "@@", § config["Db:Password"] = "@@";
 [passwords]\nalice = @@ § [secrets]\n# x\n\nstripe = "@@" § [database.credentials]\nvalue = "@@" § [[secrets]]\nname = "x"\nvalue = "@@" § [app.api_keys] # x\na = 1\nb: @@
 [secrets]\na = [\n  "@@",\n]
+npm config set //registry.npmjs.org/:_authToken @@ § RUN npm set "//registry.npmjs.org/:_authToken" "@@" § //r.example.com/:_auth=@@
 `
 
 // shownForms are lines without a secret.
@@ -293,6 +294,7 @@ tokens: [@@, name] § users: [@@, a1b2c3]\ntoken: x § x = token(@@, int32) § t
 "--client-secret needs --client-id: @@" § "c": "{\\"user\\":{\\"value\\":\\"@@\\"}}" § log("the password of user '@@', which is wrong")
 app.post("/oauth/token", "@@") § resource "x" "y" {\n  name = "/prod/db/user"\n  value = "@@"\n} § name = "x"\nget("/db/password", "@@") § {"path": "/db/password", "value": "@@"}
 [secrets]\na = 1\n[users]\nname = "@@" § [tokens]\n\nf("@@") § x = [\n  [tokens]\n]\nuser = "@@" § [Secrets]\npublic string User = "@@";
+npm config set //@@/:_authToken "${NPM_TOKEN}" § npm config set //@@/:_authToken=$TOKEN
 `
 
 // forms returns the texts of a table of forms, with a value.
