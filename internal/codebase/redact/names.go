@@ -419,7 +419,7 @@ func (r *redactor) within(s, trimmed string) {
 	if at >= 0 && !r.document {
 		rest = s[at+len(r.until):]
 	}
-	r.until, r.document, r.inner = "", false, nil
+	r.until, r.document = "", false
 	if strings.TrimSpace(rest) != "" {
 		r.tokens(rest)
 	}
@@ -799,11 +799,12 @@ func (r *redactor) open(s string, i int, q string) {
 		return
 	}
 	rest := s[i+len(q):]
-	r.until, r.covers, r.inner = q, covers, nil
+	r.until, r.covers = q, covers
 	switch {
 	case strings.TrimSpace(rest) == "":
 	case covers:
 		r.hidden[r.n] = true
+	case r.inner != nil: // it has read the line: another literal ended in it
 	default:
 		r.aside(false).line(r.n, rest)
 	}

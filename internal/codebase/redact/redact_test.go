@@ -272,6 +272,7 @@ resource "x" "db" {\n  name  = "/prod/db/password"\n  value = "@@"\n} § {"Name"
 [passwords]\nalice = @@ § [secrets]\n# x\n\nstripe = "@@" § [database.credentials]\nvalue = "@@" § [[secrets]]\nname = "x"\nvalue = "@@" § [app.api_keys] # x\na = 1\nb: @@
 [secrets]\na = [\n  "@@",\n]
 npm config set //registry.npmjs.org/:_authToken @@ § RUN npm set "//registry.npmjs.org/:_authToken" "@@" § //r.example.com/:_auth=@@
+\q\q\qyaml\npassword: | # see \qvault\q\n  @@\n\q\q\q § x = \q\npassword: |\n  a\q + \q\n  @@\q
 `
 
 // shownForms are lines without a secret.
@@ -295,6 +296,7 @@ tokens: [@@, name] § users: [@@, a1b2c3]\ntoken: x § x = token(@@, int32) § t
 app.post("/oauth/token", "@@") § resource "x" "y" {\n  name = "/prod/db/user"\n  value = "@@"\n} § name = "x"\nget("/db/password", "@@") § {"path": "/db/password", "value": "@@"}
 [secrets]\na = 1\n[users]\nname = "@@" § [tokens]\n\nf("@@") § x = [\n  [tokens]\n]\nuser = "@@" § [Secrets]\npublic string User = "@@";
 npm config set //@@/:_authToken "${NPM_TOKEN}" § npm config set //@@/:_authToken=$TOKEN
+\q\q\qyaml\npassword: | # see \qvault\q\n  x\nuser: @@\n\q\q\q § x = \qa\n if (token) { b\q + \qc {\n  }}\q\nuser = "@@" § \q\q\qyaml\npassword:\n\q\q\q\n  @@
 `
 
 // forms returns the texts of a table of forms, with a value.
