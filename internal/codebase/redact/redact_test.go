@@ -273,6 +273,7 @@ resource "x" "db" {\n  name  = "/prod/db/password"\n  value = "@@"\n} § {"Name"
 [secrets]\na = [\n  "@@",\n]
 npm config set //registry.npmjs.org/:_authToken @@ § RUN npm set "//registry.npmjs.org/:_authToken" "@@" § //r.example.com/:_auth=@@
 \q\q\qyaml\npassword: | # see \qvault\q\n  @@\n\q\q\q § x = \q\npassword: |\n  a\q + \q\n  @@\q
+<machineKey validationKey="@@" decryptionKey="@@" /> § PresharedKey = @@ § rootpw @@ § bindpw @@ § keytool -storepass @@ § curl -H "x-functions-key: @@" § - name: DB_PASS_PROD\n  value: @@
 `
 
 // shownForms are lines without a secret.

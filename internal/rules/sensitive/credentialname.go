@@ -49,8 +49,8 @@ var credentialStem = regexp.MustCompile(`(?i)pass|pwd|pw$|secret|token|key|auth|
 
 // credentialWord matches the words of a name, separated by underscores, that may be that of a secret.
 var credentialWord = regexp.MustCompile(`(?i)(^|_)(\w*(password|passwd|passphrase|secret|apikey|accesskey|secretkey|pwd)s?|pass$|pass_\d|passcode|require_?pass|psk$|pw$|[a-z]*tokens?|creds?|credentials?|cookies|(basic_)?auth(entication)?$|master_?auth|jwt_sign|hmac_new|create_hmac|` +
-	`hmac\d+|hmac_sha_key_for|sign_with|new_cipher|create_cipher(iv)?|to_char_array|` +
-	`(api|app|application|access|account|secret|private|license|ingest|ingestion|shared|signing|encrypt|encryption|fernet|service|write|storage|master|jwt|hmac|aes|session)_keys?)\d*(_|$)`)
+	`((db|user|root|admin|bind)_?|store|key)(pw|pass)|hmac\d+|hmac_sha_key_for|sign_with|new_cipher|create_cipher(iv)?|to_char_array|` +
+	`(api|app|application|access|account|secret|private|license|ingest|ingestion|shared|signing|encrypt|encryption|decryption|validation|pre_?shared|subscription|functions|fernet|service|write|storage|master|jwt|hmac|aes|session)_keys?)\d*(_|$)`)
 
 // separated returns a name with underscores between its words.
 func separated(name string) string {

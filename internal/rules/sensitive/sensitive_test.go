@@ -524,7 +524,8 @@ func TestMayName(t *testing.T) {
 		"--requirepass", "masterauth", "passcode", "psk", "service_key", "FERNET_KEY", "encrypt.key", "crypto.createHmac", "Algorithm.HMAC256",
 		"Keys.hmacShaKeyFor", "signWith", "aes.NewCipher", "crypto.createCipheriv", "REPUBLIC_DB_PASSWORD", "publicationApiKey",
 		"INVITE_TOKEN", "inviteSecret", "WTF_CSRF_SECRET_KEY", "csrfSecret", "TOKEN_FILE_PASSWORD", "tokenNameSecret", "PUBLIC_API_SECRET",
-		"publicKeyPassword", "VITE_ADMIN_PASSWORD",
+		"publicKeyPassword", "VITE_ADMIN_PASSWORD", "PresharedKey", "pre-shared-key", "decryptionKey", "validationKey", "Ocp-Apim-Subscription-Key",
+		"x-functions-key", "DB_PASS_PROD", "bindpw", "rootpw", "root_pw", "dbpass", "-storepass", "keypass",
 	} {
 		require.True(t, MayName(name), name)
 	}
@@ -533,6 +534,7 @@ func TestMayName(t *testing.T) {
 		"keyboard", "password_file", "http.request.method", "routing_key", "HmacSHA256", "ciphertext", "publicKey", "PUBLICKEY",
 		"NEXT_PUBLIC_API_KEY", "VITE_API_KEY", "REACT_APP_API_KEY", "stripePublishableKey", "X-CSRF-Token", "csrfToken", "csrfmiddlewaretoken",
 		"csrf_token_header", "tokenUrl", "token-type", "maxTokens", "num_tokens", "APPINSIGHTS_INSTRUMENTATIONKEY", "passwordFile", "secretName",
+		"bypass", "compass", "keypassage", "validation", "foreignKey", "function_keys",
 	} {
 		require.False(t, MayName(name), name)
 	}
