@@ -56,9 +56,12 @@ func newText(ctx context.Context, source []byte, found []check.Finding) (*text, 
 	for i, s := range strings.Split(string(source), "\n") {
 		s = strings.TrimSuffix(s, "\r")
 		l := shownLine{text: clean[i], length: len(s)}
-		for least := min(len(s), len(l.text)); l.before < least && s[l.before] == l.text[l.before]; l.before++ {
+		least := min(len(s), len(l.text))
+		for l.before < least && s[l.before] == l.text[l.before] {
+			l.before++
 		}
-		for least := min(len(s), len(l.text)); l.after < least && s[len(s)-1-l.after] == l.text[len(l.text)-1-l.after]; l.after++ {
+		for l.after < least && s[len(s)-1-l.after] == l.text[len(l.text)-1-l.after] {
+			l.after++
 		}
 		t.shown = append(t.shown, l)
 	}
@@ -139,7 +142,10 @@ func newPlace(f *check.Finding, t *text) *place {
 		AttributeKey: clean(f.Names.AttributeKey), MetricName: clean(f.Names.MetricName), SpanName: clean(f.Names.SpanName),
 		ScopeName: clean(f.Names.ScopeName), Service: f.Names.Service,
 	}
-	d := &Detail{Column: column, EndLine: endLine, EndColumn: endColumn, Subject: f.Subject, Symbol: f.Symbol, Names: names, Edits: f.Fix}
+	d := &Detail{
+		Column: column, EndLine: endLine, EndColumn: endColumn,
+		Subject: f.Subject, Symbol: f.Symbol, Names: names, Edits: f.Fix,
+	}
 	d.Code, d.Mark, d.MarkEnd = t.excerpt(start, end)
 	return &place{
 		start: start, end: end,

@@ -253,7 +253,7 @@ func (r *redactor) isKey(f *frame, key string) bool {
 	return r.isName(key) || strings.EqualFold(key, "key") && r.isName(f.name+"_key")
 }
 
-// element returns the name of a setting: of Db:Password, and of /prod/db/password after a key such as name, the last word.
+// element returns the name of a setting: the last word of Db:Password, and of /prod/db/password after a key such as name.
 func element(key, s string) string {
 	if sections.MatchString(s) || strings.HasPrefix(s, "/") && entryKey.MatchString(key) {
 		return s[strings.LastIndexAny(s, "/:")+1:]
@@ -317,7 +317,8 @@ var (
 	compared  = regexp.MustCompile(`^\s*[!=]=`)
 	nextKey   = regexp.MustCompile(`^[=+|?:.,&]|^["']?[\w.$-]+["']?\s*[=:]`)
 	sections  = regexp.MustCompile(`^(?:[A-Z]\w*::?)+[A-Z]\w*$`)
-	section   = regexp.MustCompile(`^\[\[?(?:[\w.-]*[._-])?(?i:secrets?|passwords?|credentials|tokens|api_?keys)\]\]?(?:\s*[#;].*)?$`)
+	section   = regexp.MustCompile(`^\[\[?(?:[\w.-]*[._-])?(?i:secrets?|passwords?|credentials|tokens|api_?keys)` +
+		`\]\]?(?:\s*[#;].*)?$`)
 	entryLine = regexp.MustCompile(`^["']?[\w.@/-]+["']?\s*[=:]`)
 	entryKey  = regexp.MustCompile(`^(?i:name|key)$`)
 	lineEnd   = regexp.MustCompile(`^["' \\]*(?:\s#|$)`)

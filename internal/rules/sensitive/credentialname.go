@@ -13,10 +13,10 @@ var credentialName = regexp.MustCompile(`(?i)(^|[_.\-])(api[_-]?key|app(lication
 // credentialHeader matches the name of a header whose value is a credential.
 var credentialHeader = regexp.MustCompile(`(?i)^(authorization|proxy-authorization|cookie|x-honeycomb-team|.*(api|access|license|ingest|ingestion|write|auth)[_-]?(key|token)|.*[_-](token|secret|password)|apikey|token|x-sf-token|uptrace-dsn|dash0-.*token)$`)
 
-// publicName matches names, with underscores between their words, that look like names of credentials and are not unless
-// they end with secretEnd.
-var publicName = regexp.MustCompile(`(?i)(^|_)(public(_?keys?)?|publishable(_?keys?)?|(max|num)_?tokens?|csrf[a-z]*_?tokens?|vite|react_app|instrumentation_?key|` +
-	`token_?(url|uri|endpoint|path|file|type|header|name|issuer))(_|$)|_(file|path|name)$`)
+// publicName matches names, with underscores between their words, that look like names of credentials and are not,
+// unless they end with secretEnd.
+var publicName = regexp.MustCompile(`(?i)(^|_)(public(_?keys?)?|publishable(_?keys?)?|(max|num)_?tokens?|` +
+	`csrf[a-z]*_?tokens?|vite|react_app|instrumentation_?key|token_?(url|uri|endpoint|path|file|type|header|name|issuer))(_|$)|_(file|path|name)$`)
 
 // secretEnd matches the end of a name whose value is a secret, whatever stands before.
 var secretEnd = regexp.MustCompile(`(?i)(password|passwd|passphrase|pwd|secret)s?(_?key)?$`)
