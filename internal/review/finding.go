@@ -175,7 +175,7 @@ func (t *text) excerpt(start, end int) (code string, mark, markEnd int) {
 		for to = from + maxCode; !utf8.RuneStart(l.text[to]); to-- {
 		}
 	}
-	return l.text[from:to], mark - from, min(markEnd, to) - from
+	return l.text[from:to], mark - from, max(mark, min(markEnd, to)) - from
 }
 
 // at returns where an offset in the line of the file is in the text: the first and the last byte that it may be.

@@ -292,7 +292,7 @@ func (r *redactor) literal(s, name string, keyed bool) {
 		code.nested, code.names = true, r.names
 		code.line(r.n, strings.ReplaceAll(s, `\"`, `"`))
 	}
-	if keyed || !r.isValue(s) || ordinary.MatchString(strings.TrimSpace(verbs.ReplaceAllString(s, " "))) && !r.covered() {
+	if keyed || !r.isValue(name) || ordinary.MatchString(strings.TrimSpace(verbs.ReplaceAllString(s, " "))) && !r.covered() {
 		return
 	}
 	r.value = true
@@ -309,15 +309,15 @@ var (
 	bodies = regexp.MustCompile(`^\W*(?:(?:public|private|protected|static|final|abstract|export|default|async|override|` +
 		`internal|open|data|pub)\s+)*(?:func|function|class|interface|struct|enum|impl|trait|namespace|module|mod|fn|fun|` +
 		`def|type|if|elif|else|except|with|for|while|switch|select|try|catch|finally|do|match|static|go|defer|case)\b`)
-	declares  = regexp.MustCompile(`^(?:func|function|class|interface|def|export|public|type)\s`)
-	heredoc   = regexp.MustCompile(`<<[-~<]?["']?([A-Za-z_]\w*)["']?$`)
-	operands  = regexp.MustCompile(`(?:[-=+*/%&|?,.(\[{\\<]|=>|\b(?:or|and|to|else|in|not|by|return))$`)
-	follows   = regexp.MustCompile(`^(?:[=+|?:.,]|&&|(?:or|and)\b)`)
-	assigned  = regexp.MustCompile(`^["'` + "`" + `]?\s*[!?]?(?:(?:\|\||\?\?|\+|::?)?=>?|:)`)
-	compared  = regexp.MustCompile(`^\s*[!=]=`)
-	nextKey   = regexp.MustCompile(`^[=+|?:.,&]|^["']?[\w.$-]+["']?\s*[=:]`)
-	sections  = regexp.MustCompile(`^(?:[A-Z]\w*::?)+[A-Z]\w*$`)
-	section   = regexp.MustCompile(`^\[\[?(?:[\w.-]*[._-])?(?i:secrets?|passwords?|credentials|tokens|api_?keys)` +
+	declares = regexp.MustCompile(`^(?:func|function|class|interface|def|export|public|type)\s`)
+	heredoc  = regexp.MustCompile(`<<[-~<]?["']?([A-Za-z_]\w*)["']?$`)
+	operands = regexp.MustCompile(`(?:[-=+*/%&|?,.(\[{\\<]|=>|\b(?:or|and|to|else|in|not|by|return))$`)
+	follows  = regexp.MustCompile(`^(?:[=+|?:.,]|&&|(?:or|and)\b)`)
+	assigned = regexp.MustCompile(`^["'` + "`" + `]?\s*[!?]?(?:(?:\|\||\?\?|\+|::?)?=>?|:)`)
+	compared = regexp.MustCompile(`^\s*[!=]=`)
+	nextKey  = regexp.MustCompile(`^[=+|?:.,&]|^["']?[\w.$-]+["']?\s*[=:]`)
+	sections = regexp.MustCompile(`^(?:[A-Z]\w*::?)+[A-Z]\w*$`)
+	section  = regexp.MustCompile(`^\[\[?(?:[\w.-]*[._-])?(?i:secrets?|passwords?|credentials|tokens|api_?keys)` +
 		`\]\]?(?:\s*[#;].*)?$`)
 	entryLine = regexp.MustCompile(`^["']?[\w.@/-]+["']?\s*[=:]`)
 	entryKey  = regexp.MustCompile(`^(?i:name|key)$`)
@@ -423,6 +423,9 @@ func (r *redactor) within(s, trimmed string) {
 	r.until, r.document = "", false
 	if strings.TrimSpace(rest) != "" {
 		r.tokens(rest)
+	}
+	if r.until == "" {
+		r.inner = nil
 	}
 	r.finish(rest)
 }
