@@ -110,6 +110,7 @@ func (r *Receiver) serveHTTP(w http.ResponseWriter, hr *http.Request) {
 		writeStatus(w, hr, outcome.answer().http, err)
 		return
 	}
+	closeCanceled(w, hr)
 	body := success(warning)
 	w.Header().Set("Content-Type", protobufType)
 	if json {
@@ -117,6 +118,15 @@ func (r *Receiver) serveHTTP(w http.ResponseWriter, hr *http.Request) {
 		w.Header().Set("Content-Type", jsonType)
 	}
 	_, _ = w.Write(body) // a sender that has disconnected retries the request
+}
+
+// closeCanceled closes the connection after the response if its context has ended. The server ends it when a read fails,
+// also at a deadline, such as that of an evicted request. It would still serve the connection, but cancel each further
+// request on it.
+func closeCanceled(w http.ResponseWriter, hr *http.Request) {
+	if hr.Context().Err() != nil {
+		w.Header().Set("Connection", "close")
+	}
 }
 
 // discard reads the rest of the body of a request that was refused early. A sender reads the response only
@@ -136,6 +146,9 @@ func (r *Receiver) discard(w http.ResponseWriter, hr *http.Request) {
 	piece := make([]byte, 32<<10)
 	for left := 2 * r.cfg.MaxUncompressed; left > 0 && !idle(); {
 		n, err := hr.Body.Read(piece)
+		if err == io.EOF {
+			_ = control.SetReadDeadline(time.Time{}) // as in readHTTP
+		}
 		if err != nil {
 			return
 		}
@@ -215,6 +228,7 @@ func httpEncoding(h http.Header) (encoding, error) {
 // writeStatus writes err as a google.rpc.Status in the encoding of the request, or as JSON if the request has neither
 // encoding.
 func writeStatus(w http.ResponseWriter, hr *http.Request, status int, err error) {
+	closeCanceled(w, hr)
 	outcome, message := classify(err)
 	a := outcome.answer()
 	s := &spb.Status{Code: int32(a.grpc), Message: strings.ToValidUTF8(message, "\uFFFD")}
