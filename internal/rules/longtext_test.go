@@ -50,7 +50,11 @@ func longTexts(text string) map[string]Request {
 // TestLongTextEnds: the search of a long text ends with the request, wherever the text is. What was not searched to the
 // end leaves nothing in the caches for later requests.
 func TestLongTextEnds(t *testing.T) {
-	for name, q := range longTexts(strings.Repeat("x:", 128<<10) + " a@shop.example.com") {
+	texts := longTexts(strings.Repeat("x:", 128<<10) + " a@shop.example.com")
+	for name, q := range longTexts(`"password":"` + strings.Repeat("x:", 128<<10)) {
+		texts[name+" with a long secret"] = q
+	}
+	for name, q := range texts {
 		t.Run(name, func(t *testing.T) {
 			evaluate := func(ctx context.Context, e *Evaluator) (*delta.Delta, error) {
 				b, d := new(Batch), new(delta.Delta)

@@ -112,8 +112,8 @@ func TestEvaluateStops(t *testing.T) {
 		require.NoError(t, e.Evaluate(t.Context(), h.Signal, body, unlimited(), &b))
 		all := e.Steps()
 		for _, checks := range []int{0, 1, 3} {
-			// The work between two checks, and the work for an attribute of the whole size.
-			within := uint64(checks+1)*(stepsBetweenChecks+1000) + 2*uint64(len(body))
+			// The work between two checks, and the work for an attribute or for passes over a group of the whole size.
+			within := uint64(checks+1)*(stepsBetweenChecks+1000) + 5*uint64(len(body))
 			if all < 2*within {
 				continue
 			}

@@ -156,7 +156,7 @@ func (r Repeated) Len() int {
 }
 
 // Passed returns the number of other fields that Next has passed between the occurrences. Encoders write the
-// occurrences of a field one after another, but need not. A group counts for each four bytes.
+// occurrences of a field one after another, but need not. A group counts for each byte.
 func (r Repeated) Passed() uint64 {
 	return uint64(r.passed)
 }
@@ -193,7 +193,7 @@ func (r *Repeated) nextSlow() (Message, bool) {
 		}
 		r.passed++
 		if tag&7 == typeStartGroup {
-			r.passed += uint32(end-i) / 4
+			r.passed += uint32(end - i)
 		}
 		i = end
 	}

@@ -192,7 +192,7 @@ func metricSchema() *schema {
 // Decoding passes over the fields of a message without a pause. The time to pass over a field is counted in units.
 const (
 	unitsPerMessage = 1 // which list items are
-	unitsPerField   = 4 // of other types, known or not; plus one for each byte of packed integers and groups
+	unitsPerField   = 4 // of other types, known or not; plus one for each byte of packed integers, and as much for each byte of groups
 	unitsPerStep    = 4
 	unitsPerSpend   = 1 << 14
 	// maxUnits limits a message to four million messages or a million other fields. Real ones have some thousands.
@@ -299,7 +299,7 @@ func (w *walk) message(s *schema, m Message, depth int) error {
 				return err
 			}
 			if tag&7 == typeStartGroup {
-				units += end - i
+				units += unitsPerStep * (end - i)
 			}
 		}
 		if units >= next {

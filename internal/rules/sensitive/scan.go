@@ -154,6 +154,7 @@ func (c *scanner) scan(stop int) finding {
 				f = c.underscoreToken(i)
 			}
 		case atA:
+			c.lookups++
 			f = aToken(s, i)
 		case atB:
 			if i+7 < len(s) && (s[i+2]|0x20 == 'a' || s[i+2]|0x20 == 's') {
@@ -179,11 +180,13 @@ func (c *scanner) scan(stop int) finding {
 func (c *scanner) percent(i int) finding {
 	switch percent(c.s, i) {
 	case '@':
+		c.lookups++
 		return email(c.s, i, 3)
 	case '=':
 		return c.encoded(i, true)
 	case ':':
 		if hasPrefixFold(c.s, i+3, "%2f%2f") {
+			c.lookups += 2 * encodedLookups
 			return encodedAuthority(c.s, i+9)
 		}
 		return c.encoded(i, false)

@@ -12,6 +12,9 @@ const namedLookups = 8
 // separator.
 const encodedLookups = 2
 
+// flagLookups is the number of lookups that take as long as the search for the name of a flag.
+const flagLookups = 2
+
 // named looks at a '=' or ':' at i, of width bytes (3 when percent-encoded),
 // for a secret's name before it and a value after it.
 func (c *scanner) named(i, width int, equals bool) finding {
@@ -83,6 +86,7 @@ func (c *scanner) named(i, width int, equals bool) finding {
 // the next element of the list: ["--password", "x"].
 func (c *scanner) flag(i int) finding {
 	s := c.s
+	c.lookups += flagLookups
 	end := i
 	for end < len(s) && end-i < maxName && (tokenByte(s[end]) || s[end] == '.') {
 		end++
@@ -228,7 +232,8 @@ func (c *scanner) lineEnd(v, end int) int {
 // secret returns the finding of a secret by name in s[from:to], with the more
 // telling kind of its shape if it has one, scheme (at whole) included.
 func (c *scanner) secret(n *name, whole, from, to int) finding {
-	shape := scanner{s: c.s[:to], pos: whole, shapes: true}
+	c.lookups += (to - whole) / bytesPerLookup // the value is read again
+	shape := scanner{s: c.s[:to], pos: whole, shapes: true, meter: c.meter}
 	f := shape.next()
 	c.lookups += shape.lookups
 	if f.kind != None {

@@ -139,7 +139,7 @@ func HostileOf(data []byte) Hostile {
 var Patterns = []string{
 	"x", "a@", "a%40b.", "password=", "token=\\\"***", "cookie: ", "cookie:token:cookie:%(***", "token={", "PWD=/", "4111 ", "1234567890123 ", "DE12 ", "eyJ", "sk-a-", "ghp_", "-----BEGIN ",
 	"xoxb-", "Bearer a-", "://a:b", "%3A%2F%2F", "%3A", "%3D", "key%3A", "%5D%3A(", "x:@tcp(", "token=arn:", "_", "-", "=", "é@", "\x00", "http.request.header.", "glpat-", "-----BEGIN PRIVATE KEY",
-	nested, "AKIA",
+	nested, "A", "AKIA", "\"-sin", "%3A%2f%2f", "\"password\":\"-----BEGIN AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
 }
 
 // nested is a text in which each replacement of a secret makes another one.
