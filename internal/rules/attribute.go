@@ -32,7 +32,7 @@ func (e *Evaluator) hashedAttribute(m wire.Message, h uint64) (verdict, error) {
 	if err := e.spendMiss(len(m.Bytes)); err != nil {
 		return 0, err
 	}
-	if err := wire.ValidateKeyValue(m); err != nil {
+	if err := wire.ValidateKeyValue(m, e.decoding); err != nil {
 		return 0, err
 	}
 	var kv wire.KeyValue
@@ -115,7 +115,7 @@ func (e *Evaluator) body(m wire.Message) (verdict, error) {
 	if err := e.spendMiss(len(m.Bytes)); err != nil {
 		return 0, err
 	}
-	if err := wire.ValidateValue(m); err != nil {
+	if err := wire.ValidateValue(m, e.decoding); err != nil {
 		return 0, err
 	}
 	var value wire.Value
@@ -268,6 +268,7 @@ func (e *Evaluator) scopeEvidence() {
 	if s.Decode(e.scope.Scope) != nil {
 		return
 	}
+	e.decodedAgain(e.scope.Scope)
 	e.textEvidence(rule, "scope name", s.Name, e.text(s.Name))
 	e.textEvidence(rule, "scope version", s.Version, e.text(s.Version))
 	for a, ok := s.Attributes.Next(); ok; a, ok = s.Attributes.Next() {
@@ -300,7 +301,7 @@ func (e *Evaluator) attributeEvidence(rule catalog.Rule, where string, m wire.Me
 		return
 	}
 	if v&sensitiveData != 0 {
-		e.steps += uint64(len(m.Bytes)) / bytesPerStep
+		e.decodedAgain(m)
 		kind, _ := e.keyValueKind(kv)
 		e.finding(rule, where, kv.Key, kind)
 	}
@@ -311,6 +312,9 @@ func (e *Evaluator) attributeEvidence(rule catalog.Rule, where string, m wire.Me
 		e.nameEvidence(catalog.DeprecatedAttributes, delta.AttributeKeys, kv.Key)
 	}
 }
+
+// decodedAgain counts a further decoding of m, whose fields take two bytes at least.
+func (e *Evaluator) decodedAgain(m wire.Message) { e.steps += uint64(len(m.Bytes)) / 2 }
 
 // wanted returns the bad verdicts in v whose lists of evidence have room. Sensitive data
 // is evidence of rule.

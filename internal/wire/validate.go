@@ -29,31 +29,41 @@ func ValidateContext(ctx context.Context, signal Signal, body []byte) error {
 }
 
 // ValidateLarge is Validate for only the messages of 256 KiB and more: those that may take long to decode, if they
-// consist of many fields. It passes the steps to decode their fields to spend in small amounts, and returns its error. Ordinary
-// requests have few fields in such messages.
+// consist of many fields. It passes the steps to decode their fields to spend in small amounts, and returns its error.
+// Ordinary requests have few fields in such messages.
 func ValidateLarge(signal Signal, body []byte, spend func(steps uint64) error) error {
 	w := walk{least: largeMessage, spend: spend}
 	return w.request(signal, body)
 }
 
-// ValidateKeyValue checks one attribute, including nested values. It returns an *Error for the first fault.
-func ValidateKeyValue(m Message) error {
+// ValidateKeyValue checks one attribute, including nested values. It returns an *Error for the first fault. It passes
+// the steps to decode the fields to spend, except for a short text, and returns its error.
+func ValidateKeyValue(m Message, spend func(steps uint64) error) error {
 	// Fast path: most attributes are a short key and a short string, which cannot be malformed.
 	if b := m.Bytes; len(b) >= 2 && b[0] == 1<<3|typeLen && b[1] < 0x80 && len(b) >= 4+int(b[1]) {
 		if v := b[2+int(b[1]):]; v[0] == 2<<3|typeLen && v[1] < 0x80 && int(v[1]) == len(v)-2 && shortString(v[2:]) {
 			return nil
 		}
 	}
-	return new(walk).message(keyValueSchema, m, 0)
+	return value(keyValueSchema, m, spend)
 }
 
 // ValidateValue checks one AnyValue, such as the body of a log record, including nested values. It returns an *Error
-// for the first fault.
-func ValidateValue(m Message) error {
+// for the first fault. It passes the steps to decode the fields to spend, except for a short text, and returns its
+// error.
+func ValidateValue(m Message, spend func(steps uint64) error) error {
 	if shortString(m.Bytes) {
 		return nil
 	}
-	return new(walk).message(anyValueSchema, m, 0)
+	return value(anyValueSchema, m, spend)
+}
+
+func value(s *schema, m Message, spend func(steps uint64) error) error {
+	w := walk{spend: spend}
+	if err := w.message(s, m, 0); err != nil {
+		return err
+	}
+	return w.pay()
 }
 
 // shortString reports whether b is an AnyValue that consists of one string shorter than 128 bytes.

@@ -6,10 +6,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"math"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -516,9 +516,7 @@ func TestNestingIsLimited(t *testing.T) {
 				continue
 			}
 			kv := wiretest.Nested(c.depth, mixed)
-			began := time.Now()
-			err := wire.ValidateKeyValue(wire.Message{Bytes: kv, Offset: 7})
-			require.Less(t, time.Since(began), 30*time.Second)
+			err := wire.ValidateKeyValue(wire.Message{Bytes: kv, Offset: 7}, nil)
 			require.Equal(t, c.ok, err == nil, "%d: %v", c.depth, err)
 			for _, signal := range wiretest.Signals {
 				require.Equal(t, c.ok, wire.Validate(signal, wiretest.InResource(kv)) == nil)
@@ -537,9 +535,29 @@ func TestNestingIsLimited(t *testing.T) {
 }
 
 func TestValidateValue(t *testing.T) {
-	require.NoError(t, wire.ValidateValue(message(sub(5, sub(1, text(1, "a")), sub(1, sub(6, sub(1, text(1, "k"))))))))
-	require.EqualError(t, wire.ValidateValue(wire.Message{Offset: 100, Bytes: sub(5, sub(1, text(1, "a")), sub(1, sub(6, sub(1, varint(1, 1)))))}),
-		"byte 113: KeyValue.key: wire type 0 does not match the field")
+	require.NoError(t, wire.ValidateValue(message(sub(5, sub(1, text(1, "a")), sub(1, sub(6, sub(1, text(1, "k")))))), nil))
+	bad := wire.Message{Offset: 100, Bytes: sub(5, sub(1, text(1, "a")), sub(1, sub(6, sub(1, varint(1, 1)))))}
+	require.EqualError(t, wire.ValidateValue(bad, nil), "byte 113: KeyValue.key: wire type 0 does not match the field")
+}
+
+// TestFieldsOfValues: fields are counted in small values, too, and the error of a caller ends the validation.
+func TestFieldsOfValues(t *testing.T) {
+	for _, fields := range []uint64{100, 1000, 100_000} {
+		value := append(text(1, "a"), bytes.Repeat([]byte{0x78, 1}, int(fields))...)
+		attribute := append(text(1, "k"), bytes.Repeat([]byte{0x78, 1}, int(fields))...)
+		for name, validate := range map[string]func(func(uint64) error) error{
+			"value":     func(spend func(uint64) error) error { return wire.ValidateValue(message(value), spend) },
+			"attribute": func(spend func(uint64) error) error { return wire.ValidateKeyValue(message(attribute), spend) },
+		} {
+			steps := uint64(0)
+			require.NoError(t, validate(func(n uint64) error {
+				steps += n
+				return nil
+			}), name)
+			require.InDelta(t, fields, steps, 2, name)
+			require.ErrorIs(t, validate(func(uint64) error { return io.EOF }), io.EOF, name)
+		}
+	}
 }
 
 func TestValidateNeedsASignal(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -188,8 +187,8 @@ func TestClaimTextsAreBounded(t *testing.T) {
 	require.Less(t, shown, services)
 }
 
-// TestOneKeyOfManyServices: services that claim 20 values each for the same key are counted in linear time.
-// 10,000 services in which each looked at the values of all took minutes.
+// TestOneKeyOfManyServices: services that claim 20 values each for the same key are counted one by one. A service that
+// looked at the values of all others would make this test take minutes.
 func TestOneKeyOfManyServices(t *testing.T) {
 	const services = 10_000
 	var c ClaimCounts
@@ -200,9 +199,7 @@ func TestOneKeyOfManyServices(t *testing.T) {
 			c.Claim(delta.Hash128{Low: 1}, int64(n), svc, "m", fmt.Sprintf("%06d", n))
 		}
 	}
-	began := time.Now()
 	counts := c.BySvc()
-	require.Less(t, time.Since(began), 10*time.Second)
 	require.Len(t, counts, services)
 	for _, count := range counts {
 		require.EqualValues(t, 1, count.Contested)

@@ -10,7 +10,6 @@ import (
 	"math"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
@@ -433,12 +432,10 @@ func TestNestingIsLimited(t *testing.T) {
 	_, err := value(t, nested(wire.MaxDepth))
 	require.NoError(t, err)
 	for _, depth := range []int{wire.MaxDepth + 1, 10000, 1000000} {
-		began := time.Now()
 		_, err = value(t, nested(depth))
 		var wireErr *wire.Error
 		require.ErrorAs(t, err, &wireErr)
 		require.Equal(t, "value is nested more than 64 deep", wireErr.Reason)
-		require.Less(t, time.Since(began), 30*time.Second)
 	}
 	// The depth counts per value, not per request.
 	_, err = span(t, `"attributes":[`+strings.Repeat(`{"value":`+nested(40)+`},`, 3)+`{}]`)

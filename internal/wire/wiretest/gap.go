@@ -19,9 +19,10 @@ type Gap struct {
 	field string             // of the gap
 }
 
-// message returns the content of a resource entry of about size bytes.
-func (g *Gap) message(size int) []byte {
+// message returns the content of the nth resource entry, of about size bytes.
+func (g *Gap) message(n uint64, size int) []byte {
 	m := []byte(g.items + strings.Repeat(g.field, 1+size/len(g.field)) + g.items)
+	m = protowire.AppendVarint(protowire.AppendTag(m, 31, protowire.VarintType), n) // no two are the same
 	for i := len(g.path) - 1; i >= 0; i-- {
 		if m = lenField(nil, g.path[i], m); i == len(g.path)-1 {
 			m = append(m, g.after...)
@@ -50,6 +51,9 @@ func gaps() (shapes []Hostile) {
 		{"a scope entry", wire.Logs, []protowire.Number{2}, "\x0a\x03\x0a\x01s\x12\x00", ""},
 		{"a scope", wire.Logs, []protowire.Number{2, 1}, "\x1a" + secret, "\x12\x00"},
 		{"a log record", wire.Logs, []protowire.Number{2, 2}, "\x32" + pair + "\x2a\x03\x0a\x01b", ""},
+		{"a log body", wire.Logs, []protowire.Number{2, 2, 5}, "\x0a\x0fbob@example.com", ""},
+		{"an attribute", wire.Logs, []protowire.Number{2, 2, 6}, secret[1:], ""},
+		{"the value of an attribute", wire.Logs, []protowire.Number{2, 2, 6, 2}, "\x0a\x0fbob@example.com", "\x0a\x01k"},
 		{"an array", wire.Logs, []protowire.Number{2, 2, 5, 5}, "\x0a\x00", ""},
 		{"a map", wire.Logs, []protowire.Number{2, 2, 5, 6}, "\x0a" + pair, ""},
 		{"a span", wire.Traces, []protowire.Number{2, 2}, "\x4a" + pair + "\x5a\x00\x6a\x00", ""},

@@ -318,7 +318,8 @@ func (b *hostileBuilder) name(budget int) []byte {
 
 func (b *hostileBuilder) entry(budget int) []byte {
 	if b.Gap != nil {
-		return b.Gap.message(budget)
+		b.n++
+		return b.Gap.message(b.n, budget)
 	}
 	name := []byte("s")
 	if b.Services {
