@@ -101,13 +101,15 @@ func (c *scanner) next() finding {
 func (c *scanner) scan(stop int) finding {
 	s := c.s
 	i := c.pos
-	for ; i < stop; i++ {
-		t := triggers[s[i]]
-		if t == skip {
-			continue
+	for before := s[:stop]; ; i++ {
+		for i < len(before) && triggers[before[i]] == skip { // without a bounds check
+			i++
+		}
+		if i >= len(before) {
+			break
 		}
 		var f finding
-		switch t {
+		switch triggers[before[i]] {
 		case atDigit:
 			end := i + 1
 			for end < len(s) && s[end]-'0' < 10 {
