@@ -2,8 +2,6 @@
 
 package unit
 
-import "bytes"
-
 // names holds the words that name a unit, in lower case: its English names, singular and
 // plural, and the unit itself unless it resembles another word.
 var names = map[string][]string{
@@ -47,16 +45,17 @@ func NamedIn(unit, metricName []byte) bool {
 	if !ok {
 		return false
 	}
-	for {
-		i := bytes.IndexAny(metricName, "._-/")
-		if i < 0 {
-			return isOneOf(metricName, words)
+	start := 0
+	for i, c := range metricName {
+		switch c {
+		case '.', '_', '-', '/':
+			if i > start && isOneOf(metricName[start:i], words) {
+				return true
+			}
+			start = i + 1
 		}
-		if isOneOf(metricName[:i], words) {
-			return true
-		}
-		metricName = metricName[i+1:]
 	}
+	return isOneOf(metricName[start:], words)
 }
 
 // isOneOf reports whether word, in lower case, is one of words.
