@@ -52,8 +52,8 @@ type gunzipper struct {
 	ctx        context.Context
 }
 
-// Deflate blocks may be large and hold nothing, which takes several times as long as ordinary ones. From minSparse
-// compressed bytes on, each eight have to produce one byte.
+// Deflate blocks may be large and hold next to nothing, which takes many times as long as ordinary ones. From minSparse
+// compressed bytes on, each eight have to produce seven bytes: encoders compress, and store what they cannot compress.
 const minSparse = 1 << 20
 
 var errSparse = errors.New("too many blocks without content")
@@ -73,7 +73,7 @@ func (r contextReader) Read(p []byte) (int, error) {
 	if r.z.ctx.Err() != nil {
 		return 0, context.Cause(r.z.ctx)
 	}
-	if read := int(r.z.compressed.Size()) - r.z.compressed.Len(); read > minSparse && r.z.produced < read/8 {
+	if read := int(r.z.compressed.Size()) - r.z.compressed.Len(); read > minSparse && r.z.produced < read/8*7 {
 		return 0, errSparse
 	}
 	return r.z.compressed.Read(p)

@@ -5,6 +5,7 @@ package receive
 import (
 	"bytes"
 	"context"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -53,27 +54,42 @@ func TestGunzipStops(t *testing.T) {
 	}
 }
 
-// TestSparseGzip: a large gzip body has to have content. Small ones need not, nor do those that do not compress.
+// TestSparseGzip: a large gzip body has to have content. Small ones need not. Those that do not compress have.
 func TestSparseGzip(t *testing.T) {
 	var whole bytes.Buffer
-	z, err := gzip.NewWriterLevel(&whole, gzip.NoCompression)
-	require.NoError(t, err)
-	_, err = z.Write(make([]byte, 4<<20))
-	require.NoError(t, err)
-	require.NoError(t, z.Close())
-	out, err := decompressBody(t, t.Context(), whole.Bytes(), gzipped)
-	require.NoError(t, err)
-	require.Len(t, out, 4<<20)
+	random := make([]byte, 4<<20)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(random)
+	for level := gzip.HuffmanOnly; level <= gzip.BestCompression; level++ {
+		whole.Reset()
+		z, err := gzip.NewWriterLevel(&whole, level)
+		require.NoError(t, err)
+		_, err = z.Write(random)
+		require.NoError(t, err)
+		require.NoError(t, z.Close())
+		out, err := decompressBody(t, t.Context(), whole.Bytes(), gzipped)
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(out, random), "level %d", level)
+	}
 
 	whole.Reset()
 	require.NoError(t, gzip.NewWriter(&whole).Close())
 	head, tail := whole.Bytes()[:10], whole.Bytes()[10:]
-	for blocks, sparse := range map[int]bool{minSparse / 6: false, 2 * minSparse / 5: true} {
-		body := append(append(bytes.Clone(head), bytes.Repeat([]byte("\x00\x00\x00\xff\xff"), blocks)...), tail...)
+	for _, c := range []struct {
+		block string // stored
+		size  int    // of the body
+		error string
+	}{
+		{"\x00\x00\x00\xff\xff", minSparse - 100, ""},
+		{"\x00\x00\x00\xff\xff", 2 * minSparse, errSparse.Error()},
+		{"\x00\x02\x00\xfd\xffab", minSparse - 100, "checksum"},
+		{"\x00\x02\x00\xfd\xffab", 2 * minSparse, errSparse.Error()},
+	} {
+		body := append(append(bytes.Clone(head), strings.Repeat(c.block, c.size/len(c.block))...), tail...)
 		_, err := decompressBody(t, t.Context(), body, gzipped)
-		require.Equal(t, sparse, err != nil)
-		if sparse {
-			require.ErrorContains(t, err, errSparse.Error())
+		if c.error == "" {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, c.error)
 			outcome, _ := classify(err)
 			require.Equal(t, Invalid, outcome)
 		}
