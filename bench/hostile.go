@@ -341,6 +341,11 @@ func evaluateOnce(ctx context.Context, r hostileInput) (run func() error, steps 
 		if err != nil {
 			return err
 		}
+		if len(parts) > 1 {
+			if err := wire.ValidateContext(ctx, r.signal, r.body); err != nil {
+				return err
+			}
+		}
 		for _, part := range parts {
 			b.Reset()
 			err := e.Evaluate(ctx, r.signal, part, in, &b)

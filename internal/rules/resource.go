@@ -147,6 +147,9 @@ func (a attributes) part(key string) string {
 	return truncate(strings.ReplaceAll(strings.ToValidUTF8(string(b), "\uFFFD"), "\x00", "\uFFFD"), maxPartBytes)
 }
 
+// longAttribute is the size up to which decoding an attribute is part of stepsPerDecided.
+const longAttribute = 128
+
 func (e *Evaluator) decideResource(m wire.Message) (*resource, error) {
 	if err := e.spend(stepsPerResource); err != nil {
 		return nil, err
@@ -178,6 +181,9 @@ func (e *Evaluator) decideResource(m wire.Message) (*resource, error) {
 		v, err := e.attribute(am)
 		if err != nil {
 			return nil, err
+		}
+		if len(am.Bytes) > longAttribute {
+			e.decodedAgain(am)
 		}
 		var kv wire.KeyValue
 		if err := kv.Decode(am); err != nil {

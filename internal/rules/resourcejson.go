@@ -70,6 +70,7 @@ func (d *attributesJSON) add(e *Evaluator, kv *wire.KeyValue, v verdict) {
 		}
 		var text []byte
 		text, err = json.Marshal(shown)
+		e.steps += uint64(len(text)) / bytesPerStep
 		b = append(b, text...)
 	}
 	if err != nil || len(b)+1 > maxAttributesJSON { // including the closing brace
@@ -104,7 +105,7 @@ const maxShownItems = 16
 // shownValues converts values to the form of evidence.
 type shownValues struct {
 	e    *Evaluator
-	left int // values that may still be shown; negative: the result is too large
+	left int // values that may still be shown; negative: the result is too large, or the request has to end
 }
 
 // value returns a validated value in the form of evidence. It redacts more than the
@@ -112,6 +113,10 @@ type shownValues struct {
 // name, and doubles that are card numbers.
 func (x *shownValues) value(under sensitive.Under, v *wire.Value) any {
 	if x.left--; x.left < 0 {
+		return nil
+	}
+	if x.e.spend(stepsPerShown) != nil {
+		x.left = -1
 		return nil
 	}
 	switch v.Kind {
@@ -169,6 +174,7 @@ func (x *shownValues) value(under sensitive.Under, v *wire.Value) any {
 			if item.Decode(m) != nil {
 				break
 			}
+			x.e.steps += stepsPerShownKey
 			object[x.e.shown(item.Key)] = x.value(x.e.meter.UnderKey(item.Key).In(under), &item.Value)
 		}
 		return object

@@ -26,7 +26,8 @@ const (
 	stepsPerEntry    = 4
 	stepsPerResource = 100 // for a new one, plus stepsPerDecided for each attribute
 	stepsPerDecided  = 8
-	stepsPerShown    = 15  // an attribute in the form of evidence
+	stepsPerShown    = 15  // an attribute, or an item of an array or map, in the form of evidence
+	stepsPerShownKey = 25  // of a map, in addition
 	stepsPerService  = 200 // new in the batch
 	stepsPerScope    = 3
 	stepsPerRecord   = 3

@@ -82,6 +82,7 @@ type schema struct {
 type rule struct {
 	kind    kind
 	message *schema // for kindMessage
+	single  bool    // for a message that is no list item
 	merged  uint8   // for a message that Decode merges: its number among those of the schema, from 1
 }
 
@@ -116,9 +117,14 @@ func message(s *schema) rule {
 	return rule{kind: kindMessage, message: s}
 }
 
+// single returns the rule for a message that is no list item. If it is sent several times, each one is decoded.
+func single(s *schema) rule {
+	return rule{kind: kindMessage, message: s, single: true}
+}
+
 // merged returns the rule for the nth message of a schema that Decode merges.
 func merged(n uint8, s *schema) rule {
-	return rule{kind: kindMessage, message: s, merged: n}
+	return rule{kind: kindMessage, message: s, single: true, merged: n}
 }
 
 var (
@@ -135,11 +141,11 @@ var (
 // init links the schemas. A package-level initializer cannot, because values contain themselves.
 func init() {
 	attribute := message(keyValueSchema)
-	keyValueSchema.fields = [17]rule{1: text, 2: message(anyValueSchema), 3: varint}
+	keyValueSchema.fields = [17]rule{1: text, 2: single(anyValueSchema), 3: varint}
 	anyValueSchema.fields = [17]rule{
 		1: text, 2: varint, 3: varint, 4: fixed64,
-		5: message(&schema{names: arrayNames, nested: true, fields: [17]rule{1: message(anyValueSchema)}}),
-		6: message(&schema{names: kvlistNames, nested: true, fields: [17]rule{1: attribute}}),
+		5: single(&schema{names: arrayNames, nested: true, fields: [17]rule{1: message(anyValueSchema)}}),
+		6: single(&schema{names: kvlistNames, nested: true, fields: [17]rule{1: attribute}}),
 		7: text, 8: varint,
 	}
 	resourceSchema.fields = [17]rule{
@@ -154,7 +160,7 @@ func init() {
 		11: message(&schema{names: eventNames, fields: [17]rule{1: fixed64, 2: text, 3: attribute, 4: varint}}), 12: varint,
 		13: message(&schema{names: linkNames, fields: [17]rule{1: traceID, 2: spanID, 3: text, 4: attribute, 5: varint, 6: fixed32}}),
 		14: varint,
-		15: message(&schema{names: statusNames, fields: [17]rule{2: text, 3: varint}}), 16: fixed32,
+		15: single(&schema{names: statusNames, fields: [17]rule{2: text, 3: varint}}), 16: fixed32,
 	}})
 	logsSchema.fields[1] = entries(&schema{names: logNames, fields: [17]rule{
 		1: fixed64, 2: varint, 3: text, 5: merged(1, anyValueSchema), 6: attribute, 7: varint, 8: fixed32, 9: traceID,
@@ -190,22 +196,23 @@ func metricSchema() *schema {
 	}})
 	return &schema{names: metricNames, fields: [17]rule{
 		1: text, 2: text, 3: text,
-		5:  message(&schema{names: gaugeNames, fields: [17]rule{1: number}}),
-		7:  message(&schema{names: sumNames, fields: [17]rule{1: number, 2: varint, 3: varint}}),
-		9:  message(&schema{names: histogramNames, fields: [17]rule{1: histogram, 2: varint}}),
-		10: message(&schema{names: exponentialHistogramNames, fields: [17]rule{1: exponential, 2: varint}}),
-		11: message(&schema{names: summaryNames, fields: [17]rule{1: summary}}),
+		5:  single(&schema{names: gaugeNames, fields: [17]rule{1: number}}),
+		7:  single(&schema{names: sumNames, fields: [17]rule{1: number, 2: varint, 3: varint}}),
+		9:  single(&schema{names: histogramNames, fields: [17]rule{1: histogram, 2: varint}}),
+		10: single(&schema{names: exponentialHistogramNames, fields: [17]rule{1: exponential, 2: varint}}),
+		11: single(&schema{names: summaryNames, fields: [17]rule{1: summary}}),
 		12: attribute,
 	}}
 }
 
 // Decoding passes over the fields of a message without a pause. The time to pass over a field is counted in units.
 const (
-	unitsPerMessage = 1 // which list items are
-	unitsPerField   = 4 // of other types, known or not; plus one for each byte of packed integers, and as much for each byte of groups
-	unitsPerStep    = 4
-	unitsPerSpend   = 1 << 14
-	// maxUnits limits a message to four million messages or a million other fields. Real ones have some thousands.
+	unitsPerItem   = 1 // a message that is a list item
+	unitsPerSingle = 8 // a message that is none
+	unitsPerField  = 4 // of any other type, known or not; plus one for each byte of packed integers, and as much for each byte of groups
+	unitsPerStep   = 4
+	unitsPerSpend  = 1 << 14
+	// maxUnits limits a message to four million list items or a million fields of other types. Real ones have some thousands.
 	maxUnits = 4 << 20
 
 	tooManyFields = "message has too many fields"
@@ -268,7 +275,9 @@ func (w *walk) message(s *schema, m Message, depth int) error {
 			ok = wire == typeLen
 		case kindMessage:
 			if ok = wire == typeLen; ok {
-				units += unitsPerMessage - unitsPerField
+				if units += unitsPerItem - unitsPerField; r.single {
+					units += unitsPerSingle - unitsPerItem
+				}
 				if r.merged > 0 {
 					size, n := sizes[r.merged], end-int(v)
 					if size > 0 && size-1+n >= largeMessage {

@@ -42,12 +42,14 @@ const (
 	FewBad                      // nine secrets in rotation
 	Empty                       // no bytes
 	Integers                    // one key, unique integers
+	Maps                        // nine maps in rotation, of 16 maps of 16 keys without a value
 	Patterned                   // unique long keys and names of Hostile.Pattern
 	PatternedBad                // nine long keys of Hostile.Pattern in rotation, with e-mail addresses
 	Text                        // a text of repeated Hostile.Pattern
 	SecretText                  // the same under the name of a secret
 	LongKey                     // a key of repeated Hostile.Pattern
 	Wide                        // an array of empty values
+	Pieces                      // a different value, sent in pieces that are empty arrays
 	WideLongKey                 // a key of half the bytes, with an array of integers
 	WidePatterns                // an array of strings of Hostile.Pattern
 	Map                         // a key-value list
@@ -253,6 +255,17 @@ func (b *hostileBuilder) attribute(budget int) []byte {
 	case Integers:
 		b.n++
 		return kv([]byte("k"), protowire.AppendVarint(protowire.AppendTag(nil, 3, protowire.VarintType), b.n))
+	case Maps:
+		b.n++
+		var m []byte
+		for range 2 {
+			var list []byte
+			for i := range byte(16) {
+				list = lenField(list, 1, lenField(lenField(nil, 1, []byte{'a' + i}), 2, m))
+			}
+			m = lenField(nil, 6, list)
+		}
+		return kv([]byte{byte('a' + b.n%9)}, m)
 	case Patterned:
 		return kv(b.patterned(b.short()), str([]byte("v")))
 	case PatternedBad:
@@ -266,6 +279,10 @@ func (b *hostileBuilder) attribute(budget int) []byte {
 		return kv(b.pattern(budget), str([]byte("v")))
 	case Wide:
 		return kv([]byte("k"), lenField(nil, 5, []byte(strings.Repeat("\x0a\x00", 1+budget/2))))
+	case Pieces:
+		b.n++
+		pieces := []byte(strings.Repeat("\x2a\x00", 1+budget/2))
+		return kv([]byte("k"), protowire.AppendVarint(protowire.AppendTag(pieces, 31, protowire.VarintType), b.n))
 	case WideLongKey:
 		return kv(append(b.pattern(budget/2), ".token"...), lenField(nil, 5, []byte(strings.Repeat("\x0a\x02\x18\x01", 1+budget/8))))
 	case WidePatterns:
@@ -432,6 +449,7 @@ func (b *hostileBuilder) metric(budget int) []byte {
 		out = lenField(out, 3, name)
 	}
 	if b.Detail == Body {
+		out = lenField(lenField(nil, 2, b.short()), 3, []byte("ms"))
 		name = b.name(budget / 2)
 	}
 	out = lenField(out, 1, name)
@@ -496,6 +514,7 @@ func Shapes() []Hostile {
 		{Name: "distinct resources", Signal: logs, Resources: Many, ResourceShare: all, Content: Values},
 		{Name: "resources x scopes", Signal: traces, Resources: Root, Scopes: Many, Records: None, Clock: NoClock},
 		{Name: "entity references", Signal: traces, Detail: EntityRefs, Details: Many},
+		{Name: "distinct resources of maps", Signal: logs, Resources: Root, Services: true, ResourceShare: all, Content: Maps},
 		{Name: "resource attributes", Signal: logs, ResourceShare: all, Content: Distinct},
 		{Name: "bad resource attributes x records", Signal: logs, Records: Many, ResourceShare: half, Content: Secrets},
 		{Name: "empty scopes", Signal: logs, Scopes: Many, Records: None, Clock: NoClock},
@@ -539,6 +558,10 @@ func Shapes() []Hostile {
 		{Name: "unknown fields", Signal: traces, Detail: Unknown},
 		{Name: "array of empty values", Signal: logs, RecordShare: all, Content: Wide},
 		{Name: "array of empty values on a resource", Signal: logs, ResourceShare: all, Content: Wide},
+		{Name: "array in pieces", Signal: logs, RecordShare: all, Content: Pieces},
+		{Name: "array in pieces on resources", Signal: logs, Resources: Root, Services: true, ResourceShare: all, Content: Pieces},
+		{Name: "body in pieces", Signal: logs, Records: Root, Detail: Body, Content: Pieces},
+		{Name: "metrics with names of separators", Signal: metrics, Records: Root, Detail: Body, Content: Text, Pattern: "_"},
 		{Name: "array of integers under a long key", Signal: logs, RecordShare: all, Content: WideLongKey, Pattern: "_"},
 		{Name: "array of integers under a long key on a resource", Signal: logs, ResourceShare: all, Content: WideLongKey, Pattern: "_"},
 		{Name: "array of texts", Signal: logs, Detail: Body, Content: WidePatterns, Pattern: "--password"},
@@ -610,6 +633,7 @@ func Documents() []Document {
 		number("long numbers halfway between two doubles", "9007199254740992.9999999999999999"),
 		number("subnormal numbers", "1e-320"),
 		number("long subnormal numbers", "2.4703282292062327208e-324"),
+		number("numbers with exponents", "1e23"),
 		number("long numbers", "1."+strings.Repeat("9", 100_000)),
 		number("numbers as texts", `"0.5"`),
 		{Name: "integers", Signal: wire.Metrics, Open: point + counts, Item: "18446744073709551615", Close: "]" + endPoint},
