@@ -890,7 +890,7 @@ func (r *redactor) finish(s string) {
 	s = strings.TrimRight(s[:min(len(s), r.end)], " \t")
 	tail := s[max(0, len(s)-10):]
 	r.slash = strings.HasSuffix(s, `\`)
-	r.more = operands.MatchString(tail) && !strings.HasSuffix(s, ": |") ||
+	r.more = operands.MatchString(tail) && !strings.HasSuffix(s, ": |") && !strings.HasSuffix(s, "***") || // a masked value
 		strings.HasSuffix(s, ":") && r.top().seg == 2 && !r.beginsBody(s)
 	r.start = !r.more || strings.IndexByte(",([{", s[len(s)-1]) >= 0
 	if (r.covered() || r.named) && r.until == "" && strings.Contains(s, "<<") {

@@ -296,7 +296,7 @@ tokens: [@@, name] § users: [@@, a1b2c3]\ntoken: x § x = token(@@, int32) § t
 "--client-secret needs --client-id: @@" § "c": "{\\"user\\":{\\"value\\":\\"@@\\"}}" § log("the password of user '@@', which is wrong")
 app.post("/oauth/token", "@@") § resource "x" "y" {\n  name = "/prod/db/user"\n  value = "@@"\n} § name = "x"\nget("/db/password", "@@") § {"path": "/db/password", "value": "@@"}
 [secrets]\na = 1\n[users]\nname = "@@" § [tokens]\n\nf("@@") § x = [\n  [tokens]\n]\nuser = "@@" § [Secrets]\npublic string User = "@@";
-npm config set //@@/:_authToken "${NPM_TOKEN}" § npm config set //@@/:_authToken=$TOKEN
+API_TOKEN: ***\nuser: @@ § npm config set //@@/:_authToken "${NPM_TOKEN}" § npm config set //@@/:_authToken=$TOKEN
 \q\q\qyaml\npassword: | # see \qvault\q\n  x\nuser: @@\n\q\q\q § x = \qa\n if (token) { b\q + \qc {\n  }}\q\nuser = "@@" § \q\q\qyaml\npassword:\n\q\q\q\n  @@
 x = config["Db:Password"]; // @@\nlog("@@") § x = config["Db:Password"] ?? @@ § x = \q\npassword: |\n  a\n\q\n// the @@ of x123456789
 `
