@@ -55,12 +55,15 @@ test: deps build lint test-go check-vuln ## run all checks: lint, tests with the
 PLAIN := $(addprefix assay/,cmd/assay faults internal/auth/seal internal/codebase/redact internal/dashboard/browsertest internal/delta internal/gittree internal/netguard internal/offline internal/report internal/requestid internal/review/boundary internal/review/check \
 	internal/review/configfile internal/review/instrument internal/review/instrumentation internal/review/patch internal/review/syntax internal/rules internal/rules/catalog internal/rules/remedy internal/rules/runtimes internal/rules/semconv \
 	internal/rules/sensitive internal/rules/unit internal/safetext internal/store/codec internal/store/merge internal/store/paging internal/llm internal/usage internal/wire internal/wire/otlpjson)
-# Of these packages and of the SQLite store, only the tests with several goroutines run with it.
-# Their names end with Race, which scripts/check verifies; those of the store's subtests also with Concurrency.
-RACES := internal/review/treesitter internal/trace
-SOME := $(addprefix assay/,$(RACES) internal/store/sqlite)
+# Of these packages, only the tests with several goroutines run with it. Their names end with Race, which scripts/check
+# verifies; those of the store's subtests also with Concurrency.
+RACES := internal/review/treesitter internal/store/sqlite internal/trace
+SOME := $(addprefix assay/,$(RACES))
 # The packages with tests: go test would compile the others too.
 TESTED = $(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...)
+# SQLite itself, C code translated to Go, is compiled without the race detector, which makes it ten times slower: it
+# accesses only its own memory, and its locks are those of package sync, which the detector sees.
+RACE = $(GO) test -vet=off -race -gcflags=modernc.org/sqlite/lib=-race=0 -timeout 4h
 # The runs of e2e mostly wait, so they begin first, beside the others.
 E2E = $(VARIANT) $(GO) test -vet=off -timeout 4h ./e2e
 # These tests of e2e use no store, so they run once.
@@ -70,9 +73,8 @@ NO_STORE := ^(TestMigrate|TestRemedies|TestNodeSnippets|TestPythonSnippets)$$
 test-go: build build-faults $(AXE) $(OTEL_NODE) $(MCP_NODE) ## run only the Go tests (lint includes vet)
 	$(E2E) & pids=$$!; $(E2E) -skip '$(NO_STORE)' -args -store postgres & pids+=" $$!"; failed=0; \
 	$(VARIANT) $(GO) test -vet=off -timeout 4h $(PLAIN) $(SOME) || failed=1; \
-	$(GO) test -vet=off -race -timeout 4h $(filter-out assay/e2e $(PLAIN) $(SOME),$(TESTED)) || failed=1; \
-	$(GO) test -vet=off -race -timeout 4h $(addprefix ./,$(RACES)) -run 'Race$$' || failed=1; \
-	$(GO) test -vet=off -race -timeout 4h ./internal/store/sqlite -run '/(Concurrency|.*Race)$$' || failed=1; \
+	$(RACE) $(filter-out assay/e2e $(PLAIN) $(SOME),$(TESTED)) || failed=1; \
+	$(RACE) $(SOME) -run '^TestStore$$/(Concurrency|.*Race)$$|Race$$' || failed=1; \
 	for pid in $$pids; do wait $$pid || failed=1; done; exit $$failed
 
 .PHONY: contract

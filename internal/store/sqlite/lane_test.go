@@ -17,9 +17,9 @@ import (
 	"assay/internal/store/lane"
 )
 
-// TestPagesLeaveRoom reads more pages of one organization than there are connections, none of which ends, and
+// TestPagesLeaveRoomRace reads more pages of one organization than there are connections, none of which ends, and
 // scores as many organizations. Pages of other organizations and all other transactions proceed.
-func TestPagesLeaveRoom(t *testing.T) {
+func TestPagesLeaveRoomRace(t *testing.T) {
 	const callers = 40
 	s := open(t, Config{})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -75,9 +75,9 @@ func TestPagesLeaveRoom(t *testing.T) {
 	visitors.Wait()
 }
 
-// TestWritersTakeTurns checks that organizations that write continuously let a commit proceed after one of
+// TestWritersTakeTurnsRace checks that organizations that write continuously let a commit proceed after one of
 // their transactions.
-func TestWritersTakeTurns(t *testing.T) {
+func TestWritersTakeTurnsRace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const callers = 40
 		s, err := Open(t.Context(), Config{})

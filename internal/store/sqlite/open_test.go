@@ -199,8 +199,8 @@ func TestNotADatabase(t *testing.T) {
 	require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err), "%v", err)
 }
 
-// TestOpenTogether opens a missing file from several processes.
-func TestOpenTogether(t *testing.T) {
+// TestOpenTogetherRace opens a missing file from several processes.
+func TestOpenTogetherRace(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "assay.db")
 	var wg sync.WaitGroup
 	errs := make([]error, 6)
@@ -286,8 +286,8 @@ func TestFull(t *testing.T) {
 	require.NoError(t, s.Commit(t.Context(), time.Now(), nil, observation(org, n)))
 }
 
-// TestLocked holds the write lock from another connection.
-func TestLocked(t *testing.T) {
+// TestLockedRace holds the write lock from another connection.
+func TestLockedRace(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "assay.db")
 	s := open(t, Config{Path: path, Migrate: true})
 	org := organization(t, s, "a")
