@@ -52,12 +52,12 @@ test: deps build lint test-go check-vuln ## run all checks: lint, tests with the
 # Code that several goroutines share (engine, receive, rest, the stores) and every part that
 # cmd/assay connects run with it. cmd/assay and the providers are excluded because a race build
 # compiles the SDK of a language model again, which takes a minute.
-PLAIN := $(addprefix assay/,cmd/assay faults internal/auth/seal internal/codebase/redact internal/dashboard/browsertest internal/delta internal/gittree internal/netguard internal/offline internal/report internal/requestid internal/review/boundary internal/review/check \
-	internal/review/configfile internal/review/instrument internal/review/instrumentation internal/review/patch internal/review/syntax internal/rules internal/rules/catalog internal/rules/remedy internal/rules/runtimes internal/rules/semconv \
+PLAIN := $(addprefix assay/,bench cmd/assay faults internal/auth/seal internal/codebase/redact internal/dashboard/browsertest internal/delta internal/gittree internal/netguard internal/offline internal/report internal/requestid internal/review/boundary internal/review/check \
+	internal/review/configfile internal/review/fix internal/review/instrument internal/review/instrumentation internal/review/patch internal/review/syntax internal/rules internal/rules/catalog internal/rules/remedy internal/rules/runtimes internal/rules/semconv \
 	internal/rules/sensitive internal/rules/unit internal/safetext internal/store/codec internal/store/merge internal/store/paging internal/llm internal/usage internal/wire internal/wire/otlpjson)
 # Of these packages, only the tests with several goroutines run with it. Their names end with Race, which scripts/check
 # verifies; those of the store's subtests also with Concurrency.
-RACES := internal/review/treesitter internal/store/sqlite internal/trace
+RACES := internal/codebase/propose internal/review/migrate internal/review/treesitter internal/store/sqlite internal/trace
 SOME := $(addprefix assay/,$(RACES))
 # The packages with tests: go test would compile the others too.
 TESTED = $(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...)

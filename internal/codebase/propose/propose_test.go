@@ -311,8 +311,8 @@ func TestHanging(t *testing.T) {
 	})
 }
 
-// TestCancel: the end of its context ends a task that waits for the provider.
-func TestCancel(t *testing.T) {
+// TestCancelRace: the end of its context ends a task that waits for the provider.
+func TestCancelRace(t *testing.T) {
 	each(t, func(t *testing.T, f *fixture) {
 		f.model.Always(llmtest.Reply{Hang: true})
 		f.Timeout = time.Hour

@@ -78,9 +78,9 @@ func describe(t testing.TB, p *patch.Patch) string {
 	return b.String()
 }
 
-// TestGolden migrates projects that use every row of the tables, and compares steps and patches. A second migration
+// TestGoldenRace migrates projects that use every row of the tables, and compares steps and patches. A second migration
 // changes nothing, and git makes the same files of the patch.
-func TestGolden(t *testing.T) {
+func TestGoldenRace(t *testing.T) {
 	dirs, err := filepath.Glob("testdata/*-*")
 	require.NoError(t, err)
 	more, err := filepath.Glob("../../../e2e/testdata/migrate/*-*")
@@ -132,9 +132,9 @@ const (
 	goFile = "package shop\n\nimport (\n\t\"context\"\n\n\t\"github.com/opentracing/opentracing-go\"\n%s)\n\n%s\n\nvar _ context.Context\nvar _ opentracing.Span\n"
 )
 
-// TestLeft checks that a unit stays unchanged if a part of it is in no table, and that the report names the
+// TestLeftRace checks that a unit stays unchanged if a part of it is in no table, and that the report names the
 // location.
-func TestLeft(t *testing.T) {
+func TestLeftRace(t *testing.T) {
 	goCode := func(imports, code string) map[string]string {
 		return map[string]string{"go.mod": goMod, "shop.go": fmt.Sprintf(goFile, imports, code)}
 	}
@@ -452,7 +452,6 @@ func TestMutations(t *testing.T) {
 
 // TestHostile bounds the work for calls within calls and for many calls.
 func TestHostile(t *testing.T) {
-	t.Parallel()
 	const n = 10_000
 	code := func(text string) string { return fmt.Sprintf(goFile, "", text) }
 	nested := "func f(ctx context.Context, s opentracing.Span) context.Context {\n\treturn " +
@@ -485,7 +484,6 @@ func TestHostile(t *testing.T) {
 		"Python nested":     {"requirements.txt": "", "a.py": "import opentracing\n" + strings.Repeat("span.set_tag('a', ", 900) + "1" + strings.Repeat(")", 900)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 			defer cancel()
 			dir := write(t, files)

@@ -247,8 +247,8 @@ func TestRowsAreTested(t *testing.T) {
 	}
 }
 
-// TestCheckTime: the check of types does not begin after its time.
-func TestCheckTime(t *testing.T) {
+// TestCheckTimeRace: the check of types does not begin after its time.
+func TestCheckTimeRace(t *testing.T) {
 	m := &goModule{fset: token.NewFileSet(), checked: time.Now()}
 	m.arrange([]*goFile{m.parse("a.go", []byte("package a\n"))})
 	require.ErrorIs(t, m.check(t.Context()), context.DeadlineExceeded)
