@@ -77,12 +77,28 @@ func verify(t *testing.T, v *Verifier, o Options) *Result {
 	return r
 }
 
+// goVerifier returns a verifier whose tests read the build cache of this machine, where the packages that the module of
+// a directory needs are compiled. `make test` has compiled most of them with the same flags.
+func goVerifier(t *testing.T, dir string) *Verifier {
+	flags := []string{"CGO_ENABLED=0", "GOFLAGS=-buildvcs=false -trimpath"}
+	run := func(args ...string) string {
+		cmd := exec.CommandContext(t.Context(), "go", args...)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), flags...)
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "go %v: %s", args, out)
+		return strings.TrimSpace(string(out))
+	}
+	run("test", "-run", "^$", "./...")
+	cache := run("env", "GOCACHE")
+	return &Verifier{Time: time.Hour, ReadOnly: []string{cache}, Env: append(flags, "GOCACHE="+cache)}
+}
+
 // TestGo verifies changes of a Go service by what its manifest suggests.
 func TestGo(t *testing.T) {
 	needContainers(t)
 	before := tree(t, "go", "")
 	var progress []string
-	r := verify(t, &Verifier{Time: time.Hour}, Options{
+	r := verify(t, goVerifier(t, before), Options{
 		Before: before, After: tree(t, "go", "orders.go", `unit = ""`, `unit = "{order}"`), Rules: []string{"MET-002"},
 		Progress: func(text string) { progress = append(progress, text) },
 	})
@@ -113,6 +129,7 @@ func TestNode(t *testing.T) {
 		"other rule fails": {[]string{"'user.email', 'jane.doe@shop.example.com'", "'cart.id', '1'", "'deployment.environment.name', 'test'", "'a', 'b'"}, Rejected, "RES-007 fails for cart after the change"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			r := verify(t, &Verifier{Time: time.Hour}, Options{Before: before, After: tree(t, "node", "cart.js", c.replace...), Rules: []string{"SPA-006"}})
 			require.Equal(t, c.status, r.Status, "%+v", r)
 			require.Equal(t, c.reason, r.Reason)
@@ -229,6 +246,7 @@ func TestStatus(t *testing.T) {
 		"empty requests only": {"log", "log", "http", []string{rule}, TestsPass, "the tests send no telemetry"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			dirs := [2]string{t.TempDir(), t.TempDir()}
 			for i, words := range []string{c.before, c.after} {
 				require.NoError(t, os.WriteFile(filepath.Join(dirs[i], "telemetry"), []byte(words), 0o600))
