@@ -302,7 +302,7 @@ func TestLogRecords(t *testing.T) {
 		return Log("x", func(r *logspb.LogRecord) { r.SeverityNumber = logspb.SeverityNumber(n) })
 	}
 	old := severity(17)
-	old.TimeUnixNano = Nano(T0.Add(-60 * 24 * time.Hour))
+	old.TimeUnixNano = Nano(After(-60 * 24 * time.Hour))
 	q := LogsRequest(Logs(Service("a"), severity(1), severity(9), severity(12), old),
 		Logs(Service("beyond the quota"), severity(24), severity(0), severity(25), severity(-1)))
 	want := assay.SeverityCounts{
@@ -558,7 +558,7 @@ func TestEvaluationEndsWithTheRequest(t *testing.T) {
 func TestFutureTimestamps(t *testing.T) {
 	f := newFixture(t)
 	e := f.engine()
-	for i, at := range []time.Time{T0.Add(time.Minute), T0.Add(time.Minute + 1), {}} {
+	for i, at := range []time.Time{After(time.Minute), After(time.Minute + 1), {}} {
 		f.ingest(e, LogsRequest(Logs(Service(fmt.Sprint("s", i)), Log("x", func(r *logspb.LogRecord) {
 			r.TimeUnixNano = 0
 			if !at.IsZero() {
@@ -568,7 +568,7 @@ func TestFutureTimestamps(t *testing.T) {
 	}
 	services, _, err := f.store.FindServices(t.Context(), f.org, assay.Page{Limit: 10})
 	require.NoError(t, err)
-	require.Equal(t, T0.Add(time.Minute), services[0].LastSeenAt, "a minute ahead is accepted")
+	require.Equal(t, After(time.Minute), services[0].LastSeenAt, "a minute ahead is accepted")
 	require.Equal(t, T0, services[1].LastSeenAt, "more is replaced by the arrival time")
 	require.Equal(t, T0, services[2].LastSeenAt, "as without a timestamp")
 }

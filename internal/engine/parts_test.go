@@ -144,7 +144,7 @@ func TestManyHours(t *testing.T) {
 		for i := range services {
 			var records []*logspb.LogRecord
 			for h := range 719 {
-				records = append(records, Log("x", func(r *logspb.LogRecord) { r.TimeUnixNano = Nano(T0.Add(-time.Duration(h) * time.Hour)) }))
+				records = append(records, Log("x", func(r *logspb.LogRecord) { r.TimeUnixNano = Nano(After(-time.Duration(h) * time.Hour)) }))
 			}
 			entries = append(entries, Logs(Service(fmt.Sprint("service ", i)), records...))
 		}

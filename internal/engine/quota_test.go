@@ -201,7 +201,7 @@ func TestQuotaOfInstances(t *testing.T) {
 		q.AdmitService(f.org, k)
 	}
 	const limit = 1000
-	hour := uint64(T0.Unix() / 3600)
+	hour := uint64(After(0).Unix() / 3600)
 	admit := func(k assay.ServiceKey, hour, n uint64) [2]bool {
 		ok, isNew := q.AdmitInstance(f.org, k, hour, n)
 		return [2]bool{ok, isNew}

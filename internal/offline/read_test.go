@@ -28,7 +28,7 @@ import (
 // scoreText scores one input.
 func scoreText(t *testing.T, input []byte) (*report.Report, error) {
 	t.Helper()
-	return offline.Score(t.Context(), offline.Config{Now: T0.Add(time.Hour), MaxRequest: 1 << 20, Inputs: []offline.Input{{
+	return offline.Score(t.Context(), offline.Config{Now: After(time.Hour), MaxRequest: 1 << 20, Inputs: []offline.Input{{
 		Name: "input", Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(input)), nil },
 	}}})
 }
@@ -194,11 +194,11 @@ func TestAt(t *testing.T) {
 	const day = 24 * time.Hour
 	unset := severity(0, "")
 	inputs := []Request{
-		stamped("old", Nano(T0.Add(-40*day))), stamped("a", Nano(T0.Add(-20*day))), stamped("b", Nano(T0), unset),
+		stamped("old", Nano(After(-40*day))), stamped("a", Nano(After(-20*day))), stamped("b", Nano(T0), unset),
 		Traces(Spans(Service("c"), Span(1, 1, 0, ending(T0)))), stamped("d", 0, unset),
 	}
 	score := func(at time.Time) *report.Report {
-		cfg := offline.Config{Now: T0.Add(time.Hour), At: at}
+		cfg := offline.Config{Now: After(time.Hour), At: at}
 		for _, q := range inputs {
 			cfg.Inputs = append(cfg.Inputs, offline.Input{Name: "x", Request: q.Body, Signal: q.Signal})
 		}
@@ -214,15 +214,15 @@ func TestAt(t *testing.T) {
 	}
 	r := score(time.Time{})
 	require.Equal(t, []string{"a", "b", "c", "d"}, names(r))
-	require.Equal(t, report.Outside{Records: 1, Oldest: T0.Add(-40 * day), Newest: T0.Add(-40 * day)}, r.Outside)
-	r = score(T0.Add(-15 * day))
+	require.Equal(t, report.Outside{Records: 1, Oldest: After(-40 * day), Newest: After(-40 * day)}, r.Outside)
+	r = score(After(-15 * day))
 	require.Equal(t, []string{"a", "d", "old"}, names(r), "later telemetry does not count")
-	require.Equal(t, T0.Add(-15*day), r.Window.End)
+	require.Equal(t, After(-15*day), r.Window.End)
 	require.Equal(t, report.Outside{Records: 2, Oldest: T0, Newest: T0}, r.Outside)
-	r = score(T0.Add(365 * day))
+	r = score(After(365 * day))
 	require.Equal(t, []string{"d"}, names(r), "without a time")
 	require.EqualValues(t, 4, r.Outside.Records)
-	require.Equal(t, T0.Add(-40*day), r.Outside.Oldest)
+	require.Equal(t, After(-40*day), r.Outside.Oldest)
 	require.Equal(t, T0, r.Outside.Newest)
 }
 

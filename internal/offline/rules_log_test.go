@@ -31,7 +31,7 @@ func TestDebugRule(t *testing.T) {
 	days := func(resource []Attr, n int, set ...func(*logspb.LogRecord)) Request {
 		var list []*logspb.LogRecord
 		for i := range n {
-			list = append(list, Log("x", append(set, logged(T0.Add(-time.Duration(i)*day)))...))
+			list = append(list, Log("x", append(set, logged(After(-time.Duration(i)*day)))...))
 		}
 		return LogsRequest(Logs(resource, list...))
 	}
@@ -51,10 +51,10 @@ func TestDebugRule(t *testing.T) {
 			days(prod, 14, debug), LogsRequest(Logs(prod, Log("x", debug, logged(midnight.Add(-13*day-1))))),
 		}, want: []string{"a: -LOG-001"}},
 		{name: "14 days in the window and one before", in: []Request{
-			days(prod, 14, debug), LogsRequest(Logs(prod, Log("x", debug, logged(T0.Add(-30*day-1))))),
+			days(prod, 14, debug), LogsRequest(Logs(prod, Log("x", debug, logged(After(-30*day-1))))),
 		}, want: []string{"a: +LOG-001"}},
 		{name: "the oldest moment of the window counts", in: []Request{
-			days(prod, 14, debug), LogsRequest(Logs(prod, Log("x", debug, logged(T0.Add(-30*day))))),
+			days(prod, 14, debug), LogsRequest(Logs(prod, Log("x", debug, logged(After(-30*day))))),
 		}, want: []string{"a: -LOG-001"}},
 		{
 			name: "of two versions each for itself", in: []Request{
@@ -66,7 +66,7 @@ func TestDebugRule(t *testing.T) {
 			var list []*logspb.LogRecord
 			for i := range 15 {
 				list = append(list, Log("x", debug, func(r *logspb.LogRecord) {
-					r.TimeUnixNano, r.ObservedTimeUnixNano = 0, Nano(T0.Add(-time.Duration(i)*day))
+					r.TimeUnixNano, r.ObservedTimeUnixNano = 0, Nano(After(-time.Duration(i)*day))
 				}))
 			}
 			return LogsRequest(Logs(prod, list...))

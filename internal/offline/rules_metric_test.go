@@ -190,11 +190,11 @@ func TestConflictRules(t *testing.T) {
 		{name: "names are compared exactly", in: []Request{at("a", "s", T0), MetricsRequest(Metrics(Service("b"), Gauge("X", "ms")))}, want: []string{"a: +MET-003", "b: +MET-003"}},
 		{name: "types do not matter to MET-003", in: []Request{at("a", "s", T0), MetricsRequest(Metrics(Service("b"), Histogram("x", "ms", T0, nil)))}, want: []string{"a: -MET-003", "b: -MET-003 +MET-004"}},
 		{name: "one conflict of many names", in: []Request{MetricsRequest(Metrics(Service("a"), Gauge("x", "s"), Gauge("y", "s"))), at("b", "ms", T0), MetricsRequest(Metrics(Service("c"), Gauge("y", "s")))}, want: []string{"a: -MET-003", "b: -MET-003", "c: +MET-003"}},
-		{name: "exactly 14 days old", in: []Request{now, at("a", "s", T0.Add(-14*day)), at("b", "ms", T0)}, want: []string{"a: -MET-003", "b: -MET-003"}},
-		{name: "older than 14 days: neither evaluated nor a conflict", in: []Request{now, at("a", "s", T0.Add(-14*day-1)), at("b", "ms", T0)}, want: []string{"a: ~MET-003 +MET-002", "b: +MET-003"}},
-		{name: "own older unit is no conflict", in: []Request{now, at("a", "s", T0.Add(-15*day)), at("a", "ms", T0)}, want: []string{"a: +MET-003"}},
-		{name: "an old unit in recent data", in: []Request{now, at("a", "s", T0.Add(-15*day)), at("a", "s", T0.Add(-13*day)), at("b", "ms", T0)}, want: []string{"a: -MET-003", "b: -MET-003"}},
-		{name: "a metric has the time of its newest point", in: []Request{MetricsRequest(Metrics(Service("a"), Gauge("x", "s", Point(T0.Add(-20*day)), Point(T0)))), at("b", "ms", T0)}, want: []string{"a: -MET-003", "b: -MET-003"}},
+		{name: "exactly 14 days old", in: []Request{now, at("a", "s", After(-14*day)), at("b", "ms", T0)}, want: []string{"a: -MET-003", "b: -MET-003"}},
+		{name: "older than 14 days: neither evaluated nor a conflict", in: []Request{now, at("a", "s", After(-14*day-1)), at("b", "ms", T0)}, want: []string{"a: ~MET-003 +MET-002", "b: +MET-003"}},
+		{name: "own older unit is no conflict", in: []Request{now, at("a", "s", After(-15*day)), at("a", "ms", T0)}, want: []string{"a: +MET-003"}},
+		{name: "an old unit in recent data", in: []Request{now, at("a", "s", After(-15*day)), at("a", "s", After(-13*day)), at("b", "ms", T0)}, want: []string{"a: -MET-003", "b: -MET-003"}},
+		{name: "a metric has the time of its newest point", in: []Request{MetricsRequest(Metrics(Service("a"), Gauge("x", "s", Point(After(-20*day)), Point(T0)))), at("b", "ms", T0)}, want: []string{"a: -MET-003", "b: -MET-003"}},
 		{
 			name: "across namespaces, environments and versions", in: []Request{
 				MetricsRequest(Metrics(Service("a", "service.version", "1"), Gauge("x", "s"))), MetricsRequest(Metrics(Service("a", "service.version", "2"), Gauge("x", "ms"))),
@@ -214,8 +214,8 @@ func TestConflictRules(t *testing.T) {
 		{name: "no bounds agree", in: []Request{bounds("a", T0), bounds("b", T0)}, want: []string{"a: +MET-004", "b: +MET-004"}},
 		{name: "zero and minus zero are one bound", in: []Request{bounds("a", T0, 0, 1), bounds("b", T0, math.Copysign(0, -1), 1)}, want: []string{"a: +MET-004", "b: +MET-004"}},
 		{name: "the order matters", in: []Request{bounds("a", T0, 1, 2), bounds("b", T0, 2, 1)}, want: []string{"a: -MET-004"}},
-		{name: "bounds 14 days old", in: []Request{now, bounds("a", T0.Add(-14*day), 1), bounds("b", T0, 2)}, want: []string{"a: -MET-004", "b: -MET-004"}},
-		{name: "bounds older than that", in: []Request{now, bounds("a", T0.Add(-14*day-1), 1), bounds("b", T0, 2)}, want: []string{"a: ~MET-004 ~MET-003", "b: +MET-004"}},
+		{name: "bounds 14 days old", in: []Request{now, bounds("a", After(-14*day), 1), bounds("b", T0, 2)}, want: []string{"a: -MET-004", "b: -MET-004"}},
+		{name: "bounds older than that", in: []Request{now, bounds("a", After(-14*day-1), 1), bounds("b", T0, 2)}, want: []string{"a: ~MET-004 ~MET-003", "b: +MET-004"}},
 		{name: "an exponential histogram has no bounds to compare", in: []Request{bounds("a", T0, 1), MetricsRequest(Metrics(Service("b"), ExponentialHistogram("h", "s")))}, want: []string{"a: +MET-004", "b: ~MET-004 +MET-003"}},
 	})
 }

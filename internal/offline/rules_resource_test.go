@@ -213,7 +213,7 @@ func TestInstanceRule(t *testing.T) {
 		},
 		{
 			name: "a conflict before the window does not count",
-			in: append(pair(sent(T0.Add(-31*24*time.Hour), "a", "i", "host.name", "h"), sent(T0.Add(-31*24*time.Hour), "a", "i", "host.name", "g")),
+			in: append(pair(sent(After(-31*24*time.Hour), "a", "i", "host.name", "h"), sent(After(-31*24*time.Hour), "a", "i", "host.name", "g")),
 				sent(T0, "a", "i", "host.name", "h")),
 			want: []string{"a: +RES-002"},
 		},

@@ -55,7 +55,7 @@ func TestHoursStayHours(t *testing.T) {
 // TestWindowBySteps: the bounds of the window do not depend on the step, either.
 func TestWindowBySteps(t *testing.T) {
 	for _, step := range []time.Duration{time.Minute, time.Hour, 24 * time.Hour} {
-		in := []Request{stamped("a", Nano(T0)), stamped("b", Nano(T0.Add(-30*24*time.Hour))-1), stamped("c", Nano(T0.Add(-30*24*time.Hour)))}
+		in := []Request{stamped("a", Nano(T0)), stamped("b", Nano(After(-30*24*time.Hour))-1), stamped("c", Nano(After(-30*24*time.Hour)))}
 		cfg := offline.Config{Now: T0, Step: step}
 		for i, q := range in {
 			cfg.Inputs = append(cfg.Inputs, offline.Input{

@@ -24,37 +24,37 @@ func stamped(service string, unixNano uint64, set ...func(*logspb.LogRecord)) Re
 func TestEventTime(t *testing.T) {
 	const day = 24 * time.Hour
 	unset := severity(0, "") // LOG-002 shows whether a record was evaluated
-	run := T0.Add(time.Hour)
+	run := After(time.Hour)
 	requireVerdicts(t, []verdictCase{
-		{name: "exactly 30 days before the end", in: []Request{stamped("a", Nano(T0)), stamped("b", Nano(T0.Add(-30*day)), unset)}, want: []string{"b: -LOG-002 +RES-001"}},
-		{name: "a nanosecond older", in: []Request{stamped("a", Nano(T0)), stamped("b", Nano(T0.Add(-30*day))-1, unset)}, want: []string{"b: absent"}},
-		{name: "an old record of a live service", in: []Request{stamped("a", Nano(T0)), stamped("a", Nano(T0.Add(-31*day)), unset)}, want: []string{"a: +LOG-002"}},
-		{name: "an old span", in: []Request{stamped("a", Nano(T0)), Traces(Spans(Service("a"), Span(1, 1, 0, kind(client), ending(T0.Add(-31*day)))))}, want: []string{"a: ~SPA-004 ~SPA-003 ~SPA-001 ~SPA-006"}},
-		{name: "an old data point", in: []Request{stamped("a", Nano(T0)), MetricsRequest(Metrics(Service("a"), Gauge("x", "", Point(T0.Add(-31*day), "k", "v"))))}, want: []string{"a: ~MET-002 ~MET-001 ~MET-007"}},
+		{name: "exactly 30 days before the end", in: []Request{stamped("a", Nano(T0)), stamped("b", Nano(After(-30*day)), unset)}, want: []string{"b: -LOG-002 +RES-001"}},
+		{name: "a nanosecond older", in: []Request{stamped("a", Nano(T0)), stamped("b", Nano(After(-30*day))-1, unset)}, want: []string{"b: absent"}},
+		{name: "an old record of a live service", in: []Request{stamped("a", Nano(T0)), stamped("a", Nano(After(-31*day)), unset)}, want: []string{"a: +LOG-002"}},
+		{name: "an old span", in: []Request{stamped("a", Nano(T0)), Traces(Spans(Service("a"), Span(1, 1, 0, kind(client), ending(After(-31*day)))))}, want: []string{"a: ~SPA-004 ~SPA-003 ~SPA-001 ~SPA-006"}},
+		{name: "an old data point", in: []Request{stamped("a", Nano(T0)), MetricsRequest(Metrics(Service("a"), Gauge("x", "", Point(After(-31*day), "k", "v"))))}, want: []string{"a: ~MET-002 ~MET-001 ~MET-007"}},
 		{name: "an entry has the time of its newest record", in: []Request{stamped("a", Nano(T0)), LogsRequest(Logs(Attrs("service.name", "b"),
-			Log("x", logged(T0.Add(-31*day)), unset), Log("x", logged(T0.Add(-29*day))), Log("x", logged(T0.Add(-33*day)))))}, want: []string{"b: -RES-001 +LOG-002"}},
-		{name: "an entry with old records only", in: []Request{stamped("a", Nano(T0)), LogsRequest(Logs(Attrs("service.name", "a", "deployment.environment.name", "test"), Log("x", logged(T0.Add(-31*day)))))}, want: []string{"a: +RES-001"}},
+			Log("x", logged(After(-31*day)), unset), Log("x", logged(After(-29*day))), Log("x", logged(After(-33*day)))))}, want: []string{"b: -RES-001 +LOG-002"}},
+		{name: "an entry with old records only", in: []Request{stamped("a", Nano(T0)), LogsRequest(Logs(Attrs("service.name", "a", "deployment.environment.name", "test"), Log("x", logged(After(-31*day)))))}, want: []string{"a: +RES-001"}},
 		{name: "an entry without records is not looked at", in: []Request{stamped("a", Nano(T0)), Traces(Spans(Attrs("service.name", "a"))), Traces(Spans(nil))}, want: []string{"a: +RES-001 +RES-007", "unknown_service: absent"}},
 		{name: "a scope without records", in: []Request{stamped("a", Nano(T0)), Traces(&tracepb.ResourceSpans{ScopeSpans: []*tracepb.ScopeSpans{{}}})}, want: []string{"unknown_service: absent"}},
 		{name: "an entry without a resource", in: []Request{Traces(&tracepb.ResourceSpans{ScopeSpans: []*tracepb.ScopeSpans{{Spans: []*tracepb.Span{Span(1, 1, 0)}}}})}, want: []string{"unknown_service: -RES-001 -RES-005 -RES-007"}},
 
 		{name: "no time: inside the window", in: []Request{stamped("a", Nano(T0)), stamped("b", 0, unset)}, want: []string{"a: +LOG-002", "b: -LOG-002"}},
 		{name: "no times at all", in: []Request{stamped("a", 0, unset)}, want: []string{"a: -LOG-002"}},
-		{name: "the observed time is the fallback", in: []Request{stamped("a", Nano(T0)), stamped("b", 0, unset, func(r *logspb.LogRecord) { r.ObservedTimeUnixNano = Nano(T0.Add(-31 * day)) })}, want: []string{"b: absent"}},
-		{name: "the own time goes first", in: []Request{stamped("a", Nano(T0)), stamped("b", Nano(T0.Add(-31*day)), unset, func(r *logspb.LogRecord) { r.ObservedTimeUnixNano = Nano(T0) })}, want: []string{"b: absent"}},
-		{name: "the observed time moves the window", in: []Request{stamped("a", 0, func(r *logspb.LogRecord) { r.ObservedTimeUnixNano = Nano(T0) }), stamped("b", Nano(T0.Add(-31*day)))}, want: []string{"a: +LOG-002", "b: absent"}},
-		{name: "a span's end counts, not its start", in: []Request{stamped("a", Nano(T0)), Traces(Spans(Service("b"), Span(1, 1, 0, func(s *tracepb.Span) { s.StartTimeUnixNano = Nano(T0.Add(-31 * day)) })))}, want: []string{"b: +SPA-004"}},
+		{name: "the observed time is the fallback", in: []Request{stamped("a", Nano(T0)), stamped("b", 0, unset, func(r *logspb.LogRecord) { r.ObservedTimeUnixNano = Nano(After(-31 * day)) })}, want: []string{"b: absent"}},
+		{name: "the own time goes first", in: []Request{stamped("a", Nano(T0)), stamped("b", Nano(After(-31*day)), unset, func(r *logspb.LogRecord) { r.ObservedTimeUnixNano = Nano(T0) })}, want: []string{"b: absent"}},
+		{name: "the observed time moves the window", in: []Request{stamped("a", 0, func(r *logspb.LogRecord) { r.ObservedTimeUnixNano = Nano(T0) }), stamped("b", Nano(After(-31*day)))}, want: []string{"a: +LOG-002", "b: absent"}},
+		{name: "a span's end counts, not its start", in: []Request{stamped("a", Nano(T0)), Traces(Spans(Service("b"), Span(1, 1, 0, func(s *tracepb.Span) { s.StartTimeUnixNano = Nano(After(-31 * day)) })))}, want: []string{"b: +SPA-004"}},
 		{name: "a data point's time counts, not its start", in: []Request{stamped("a", Nano(T0)), func() Request {
 			p := Point(T0)
-			p.StartTimeUnixNano = Nano(T0.Add(-90 * day))
+			p.StartTimeUnixNano = Nano(After(-90 * day))
 			return MetricsRequest(Metrics(Service("b"), Gauge("x", "1", p)))
 		}()}, want: []string{"b: +MET-002"}},
 
 		{name: "24 hours ahead of the run moves the window", now: run, in: []Request{stamped("a", Nano(run.Add(day))), stamped("b", Nano(run.Add(-29*day-1)))}, want: []string{"b: absent"}},
 		{name: "more than that does not", now: run, in: []Request{stamped("a", Nano(run.Add(day))+1), stamped("b", Nano(run.Add(-29*day-1))), stamped("c", Nano(run))}, want: []string{"b: +LOG-002", "c: +LOG-002"}},
-		{name: "a window in the past", now: run.Add(900 * day), in: []Request{stamped("a", Nano(T0)), stamped("b", Nano(T0.Add(-31*day)))}, want: []string{"a: +LOG-002", "b: absent"}},
-		{name: "the whole input in the future", now: T0.Add(-100 * day), in: []Request{stamped("a", Nano(T0)), stamped("b", Nano(T0.Add(-30*day))), stamped("c", Nano(T0.Add(-31*day)))}, want: []string{"a: +LOG-002", "b: +LOG-002", "c: absent"}},
-		{name: "a time in seconds by mistake", in: []Request{stamped("a", Nano(T0)), stamped("b", uint64(T0.Unix()))}, want: []string{"b: absent"}},
+		{name: "a window in the past", now: run.Add(900 * day), in: []Request{stamped("a", Nano(T0)), stamped("b", Nano(After(-31*day)))}, want: []string{"a: +LOG-002", "b: absent"}},
+		{name: "the whole input in the future", now: After(-100 * day), in: []Request{stamped("a", Nano(T0)), stamped("b", Nano(After(-30*day))), stamped("c", Nano(After(-31*day)))}, want: []string{"a: +LOG-002", "b: +LOG-002", "c: absent"}},
+		{name: "a time in seconds by mistake", in: []Request{stamped("a", Nano(T0)), stamped("b", uint64(After(0).Unix()))}, want: []string{"b: absent"}},
 		{name: "the smallest time", in: []Request{stamped("a", 1, unset)}, want: []string{"a: -LOG-002 +RES-001"}},
 		{name: "the largest time among others", in: []Request{stamped("a", Nano(T0)), stamped("b", math.MaxUint64, unset)}, want: []string{"a: +LOG-002", "b: -LOG-002"}},
 		{name: "only the largest time", in: []Request{stamped("a", math.MaxUint64, unset)}, want: []string{"a: -LOG-002"}},
@@ -62,20 +62,20 @@ func TestEventTime(t *testing.T) {
 		{name: "2^63-1 alone", in: []Request{stamped("a", 1<<63-1, unset)}, want: []string{"a: -LOG-002"}},
 		{name: "a trace has the time of its newest span", in: []Request{
 			stamped("a", Nano(T0)),
-			Traces(Spans(Service("b"), Span(1, 2, 1, ending(T0.Add(-31*day))))), Traces(Spans(Service("b"), Span(1, 3, 0, ending(T0)))),
+			Traces(Spans(Service("b"), Span(1, 2, 1, ending(After(-31*day))))), Traces(Spans(Service("b"), Span(1, 3, 0, ending(T0)))),
 		}, want: []string{"b: -SPA-002"}},
-		{name: "a trace that is all old", in: []Request{stamped("b", Nano(T0)), Traces(Spans(Service("b"), Span(1, 2, 1, ending(T0.Add(-31*day)))))}, want: []string{"b: ~SPA-002 ~SPA-001 ~SPA-005"}},
+		{name: "a trace that is all old", in: []Request{stamped("b", Nano(T0)), Traces(Spans(Service("b"), Span(1, 2, 1, ending(After(-31*day)))))}, want: []string{"b: ~SPA-002 ~SPA-001 ~SPA-005"}},
 	})
 }
 
 func TestReportWindowAndTotals(t *testing.T) {
-	old := Traces(Spans(Service("old"), Span(1, 1, 0, ending(T0.Add(-40*24*time.Hour)))))
+	old := Traces(Spans(Service("old"), Span(1, 1, 0, ending(After(-40*24*time.Hour)))))
 	fresh := Traces(Spans(Service("a"), Span(2, 1, 0), Span(2, 2, 1)))
 	metrics := MetricsRequest(Metrics(Service("a"), Gauge("x", "1", Point(T0), Point(T0)), Summary("y", "1")))
 	logs := LogsRequest(Logs(Service("a"), Log("x"), Log("y"), Log("z")))
 	r := scoreOf(t, time.Time{}, old, fresh, metrics, logs)
 	require.Equal(t, T0, r.Window.End)
-	require.Equal(t, T0.Add(-30*24*time.Hour), r.Window.Start)
+	require.Equal(t, After(-30*24*time.Hour), r.Window.Start)
 	require.Len(t, r.Services, 1)
 	require.EqualValues(t, 3, r.Totals.Spans, "older records count as usage")
 	require.EqualValues(t, 3, r.Totals.MetricDataPoints)

@@ -20,6 +20,10 @@ import (
 // T0 is the default time of records.
 var T0 = time.Date(2026, time.October, 15, 12, 30, 0, 0, time.UTC)
 
+// After returns the time d after T0. Where this package is imported as ".", goimports takes T0 in T0.Add for a package,
+// which it looks for in all modules of the machine.
+func After(d time.Duration) time.Time { return T0.Add(d) }
+
 // Nano returns t in the format of OTLP.
 func Nano(t time.Time) uint64 { return uint64(t.UnixNano()) }
 
