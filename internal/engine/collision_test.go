@@ -59,34 +59,38 @@ func TestXXH64(t *testing.T) {
 }
 
 // colliding returns n texts of 16 bytes with the same XXH64. after is the state before the texts. last filters the
-// last eight bytes.
-func colliding(n int, after uint64, last func(lane []byte) bool) (texts []string) {
-	state := func(h uint64, lane []byte) uint64 {
-		return bits.RotateLeft64(h^round(binary.LittleEndian.Uint64(lane)), 27)*prime1 + prime4
-	}
-	first, second := []byte("aaaaaaaa"), []byte("bbbbbbb\x00")
-	if last(second) {
-		texts = append(texts, string(first)+string(second))
-	}
-	target := state(after, first) ^ round(binary.LittleEndian.Uint64(second))
-	const digits = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"
-	for i := uint64(0); len(texts) < n; i++ {
-		lane := []byte("aaaaaaaa")
-		for j, v := 0, i; j < len(lane); j, v = j+1, v>>6 {
-			lane[j] = digits[v&63]
+// last eight bytes, a little-endian number. Of three thousand texts, one has eight printable ones, so that the search
+// is in numbers: the race detector would check each byte of a slice.
+func colliding(n int, after uint64, last func(lane uint64) bool) (texts []string) {
+	state := func(h, lane uint64) uint64 { return bits.RotateLeft64(h^round(lane), 27)*prime1 + prime4 }
+	text := func(lanes ...uint64) string {
+		var b []byte
+		for _, lane := range lanes {
+			b = binary.LittleEndian.AppendUint64(b, lane)
 		}
-		var solved [8]byte
-		binary.LittleEndian.PutUint64(solved[:], unround(target^state(after, lane)))
-		if last(solved[:]) {
-			texts = append(texts, string(lane)+string(solved[:]))
+		return string(b)
+	}
+	first, second := binary.LittleEndian.Uint64([]byte("aaaaaaaa")), binary.LittleEndian.Uint64([]byte("bbbbbbb\x00"))
+	if last(second) {
+		texts = append(texts, text(first, second))
+	}
+	target := state(after, first) ^ round(second)
+	for i := uint64(0); len(texts) < n; i++ {
+		lane := uint64(0)
+		for j, v := 0, i; j < 64; j, v = j+8, v>>6 {
+			lane |= ('0' + v&63) << j
+		}
+		if solved := unround(target ^ state(after, lane)); last(solved) {
+			texts = append(texts, text(lane, solved))
 		}
 	}
 	return texts
 }
 
-func printable(b []byte) bool {
-	for _, c := range b {
-		if c < ' ' || c > '~' {
+// printable reports whether the first n bytes of a lane are printable.
+func printable(lane uint64, n int) bool {
+	for ; n > 0; n, lane = n-1, lane>>8 {
+		if c := byte(lane); c < ' ' || c > '~' {
 			return false
 		}
 	}
@@ -95,7 +99,7 @@ func printable(b []byte) bool {
 
 // collidingTexts returns n printable texts with the same XXH64.
 func collidingTexts(t *testing.T, n int) []string {
-	texts := colliding(n, prime5+16, printable)
+	texts := colliding(n, prime5+16, func(lane uint64) bool { return printable(lane, 8) })
 	for _, s := range texts {
 		require.Equal(t, xxh64(texts[0]), xxh64(s))
 	}
@@ -186,7 +190,7 @@ func TestCollidingInstances(t *testing.T) {
 	const name = "service"
 	after := uint64(prime5 + len(name) + 1 + 15 + 1 + len("host.id"))
 	after = bits.RotateLeft64(after^round(binary.LittleEndian.Uint64([]byte(name+"\x00"))), 27)*prime1 + prime4
-	for i, id := range colliding(2, after, func(lane []byte) bool { return lane[7] == 0 && printable(lane[:7]) }) {
+	for i, id := range colliding(2, after, func(lane uint64) bool { return lane>>56 == 0 && printable(lane, 7) }) {
 		resource := Attrs("service.name", name, "service.instance.id", id[:15], "host.id", fmt.Sprint(i), "deployment.environment.name", "test")
 		f.ingest(e, LogsRequest(Logs(resource, Log("x"))))
 	}
