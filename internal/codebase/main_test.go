@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,6 +26,7 @@ import (
 	"assay/internal/auth"
 	"assay/internal/codebase/source"
 	"assay/internal/store/sqlite"
+	"assay/internal/store/sqlite/fresh"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -186,7 +186,7 @@ func newWorld(t testing.TB, cfg Config) *world { return newWorldWith(t, cfg) }
 // newWorldWith returns a world whose server is configured for kinds of source hosts.
 func newWorldWith(t testing.TB, cfg Config, kinds ...string) *world {
 	w := &world{t: t, clock: newClock(), signer: newSigner(t, "key-1"), log: &lockedBuffer{}}
-	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "assay.db"), Migrate: true, Now: w.clock.Now})
+	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: fresh.Path(t), Now: w.clock.Now})
 	require.NoError(t, err)
 	w.store = &turns{Store: store}
 	t.Cleanup(func() { require.NoError(t, w.store.Close()) })

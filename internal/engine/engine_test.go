@@ -26,6 +26,7 @@ import (
 	. "assay/internal/rules/rulestest"
 	"assay/internal/score"
 	"assay/internal/store/sqlite"
+	"assay/internal/store/sqlite/fresh"
 	"assay/internal/wire"
 	"assay/internal/wire/wiretest"
 )
@@ -92,7 +93,7 @@ func (f *fixture) advance(d time.Duration) {
 
 func newFixture(t *testing.T) *fixture {
 	f := &fixture{t: t, now: T0}
-	store, err := sqlite.Open(t.Context(), sqlite.Config{Now: f.clock})
+	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: fresh.Path(t), Now: f.clock})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	f.store = &faultyStore{Store: store}

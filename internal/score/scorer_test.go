@@ -24,6 +24,7 @@ import (
 	"assay/internal/rules/catalog"
 	"assay/internal/score"
 	"assay/internal/store/sqlite"
+	"assay/internal/store/sqlite/fresh"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -234,7 +235,7 @@ func newFixture(t *testing.T) *fixture {
 	f := &fixture{t: t, now: time.Date(2026, 10, 15, 12, 5, 0, 0, time.UTC)}
 	clock := func() time.Time { return f.now }
 	var err error
-	f.Store, err = sqlite.Open(t.Context(), sqlite.Config{Now: clock})
+	f.Store, err = sqlite.Open(t.Context(), sqlite.Config{Path: fresh.Path(t), Now: clock})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, f.Close()) })
 	f.org = f.organization("org")

@@ -26,6 +26,7 @@ import (
 	"assay/internal/delta"
 	"assay/internal/rules/catalog"
 	"assay/internal/store/sqlite"
+	"assay/internal/store/sqlite/fresh"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -46,7 +47,7 @@ func newWorld(t *testing.T, change ...func(*Config)) *world {
 	w := &world{t: t, now: time.Now().UTC().Truncate(time.Microsecond)}
 	clock := func() time.Time { return w.now }
 	var err error
-	w.store, err = sqlite.Open(t.Context(), sqlite.Config{Now: clock})
+	w.store, err = sqlite.Open(t.Context(), sqlite.Config{Path: fresh.Path(t), Now: clock})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, w.store.Close()) })
 	w.insight = newOrganization(t, w.store, w.now, "o")

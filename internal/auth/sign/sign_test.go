@@ -24,6 +24,7 @@ import (
 
 	"assay"
 	"assay/internal/store/sqlite"
+	"assay/internal/store/sqlite/fresh"
 )
 
 const (
@@ -45,9 +46,9 @@ func (c *clock) advance(d time.Duration) { c.offset.Add(int64(d)) }
 // open opens a handle of the store in a directory, or of a new store for "".
 func open(t testing.TB, dir string, now func() time.Time) *sqlite.Store {
 	t.Helper()
-	path := ""
-	if dir != "" {
-		path = filepath.Join(dir, "assay.db")
+	path := filepath.Join(dir, "assay.db")
+	if dir == "" {
+		path = fresh.Path(t)
 	}
 	s, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Migrate: true, Now: now})
 	require.NoError(t, err)

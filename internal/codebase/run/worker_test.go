@@ -30,6 +30,7 @@ import (
 	"assay/internal/review/patch"
 	"assay/internal/review/worker"
 	"assay/internal/store/sqlite"
+	"assay/internal/store/sqlite/fresh"
 )
 
 func TestMain(m *testing.M) {
@@ -79,7 +80,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	w := &world{t: t, clock: &clock{now: time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC)}}
 	var err error
-	w.store, err = sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "assay.db"), Migrate: true, Now: w.clock.Now})
+	w.store, err = sqlite.Open(t.Context(), sqlite.Config{Path: fresh.Path(t), Now: w.clock.Now})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, w.store.Close()) })
 	o := &assay.Organization{Name: "acme", Tier: assay.TierFree}
