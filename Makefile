@@ -67,11 +67,11 @@ RACE = $(GO) test -vet=off -race -gcflags=modernc.org/sqlite/lib=-race=0 -timeou
 # The runs of e2e mostly wait, so they begin first, beside the others.
 E2E = $(VARIANT) $(GO) test -vet=off -timeout 4h ./e2e
 # These tests of e2e run once: they use no store, or as TestFix does, and differ in the programs that they change.
-NO_STORE := ^(TestMigrate|TestRemedies|TestNodeSnippets|TestPythonSnippets|TestFixThatBreaksATest|TestInstrument|TestModelFix|TestModelInstruments)$$
+ONCE := ^(TestMigrate|TestRemedies|TestNodeSnippets|TestPythonSnippets|TestFixThatBreaksATest|TestInstrument|TestModelFix|TestModelInstruments)$$
 
 .PHONY: test-go
 test-go: build build-faults $(AXE) $(OTEL_NODE) $(MCP_NODE) ## run only the Go tests (lint includes vet)
-	$(E2E) & pids=$$!; $(E2E) -skip '$(NO_STORE)' -args -store postgres & pids+=" $$!"; failed=0; \
+	$(E2E) & pids=$$!; $(E2E) -skip '$(ONCE)' -args -store postgres & pids+=" $$!"; failed=0; \
 	$(VARIANT) $(GO) test -vet=off -timeout 4h $(PLAIN) $(SOME) || failed=1; \
 	$(RACE) $(filter-out assay/e2e $(PLAIN) $(SOME),$(TESTED)) || failed=1; \
 	$(RACE) $(SOME) -run '^TestStore$$/(Concurrency|.*Race)$$|Race$$' || failed=1; \
