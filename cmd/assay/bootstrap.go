@@ -80,7 +80,7 @@ func bootstrap(ctx context.Context, s store, l leases, cfg *serverConfig, keep f
 	}
 	stored.OrganizationID, stored.Name, stored.Scopes = o.ID, "bootstrap", assay.Scopes()
 	if err := s.CreateAPIKey(ctx, stored, assay.APIKeyLimits{}); err != nil {
-		return "", fmt.Errorf("make the API key %s: %w", stored.ID, err)
+		return "", fmt.Errorf("create the API key %s: %w", stored.ID, err)
 	}
 	logger.InfoContext(ctx, "the store was empty and has an organization and a key now", "organization", o.Name, "key_id", stored.ID)
 	if given != "" {

@@ -178,7 +178,7 @@ func (c *keyListCmd) Run(e *environment) error {
 
 type keyRevokeCmd struct {
 	storeConfig
-	ID string `arg:"" name:"keyid" help:"The six characters that stand before the last underscore of the key."`
+	ID string `arg:"" name:"keyid" help:"The six characters before the last underscore of the key."`
 }
 
 // Run revokes a key.

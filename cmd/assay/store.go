@@ -84,7 +84,7 @@ func (c *storeConfig) postgres() (*url.URL, error) {
 	u, err := url.Parse(string(secret))
 	switch {
 	case err != nil, strings.Contains(u.EscapedPath(), "@"), u.User == nil && strings.Contains(u.RawQuery+u.EscapedFragment(), "@"):
-		return nil, errors.New("--store: not a URL; characters of the password that mean something in one have to be escaped, such as @ by %40")
+		return nil, errors.New("--store: not a URL; escape reserved characters in the password, such as @ as %40")
 	case u.Scheme != "postgres" && u.Scheme != "postgresql":
 		return nil, errors.New("--store: unknown kind of store; use sqlite or a URL that begins with postgres://")
 	}

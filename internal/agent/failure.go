@@ -73,7 +73,7 @@ var refusals = map[int]struct {
 	http.StatusBadRequest:            {assay.CodeInvalid, "the agent backend takes the request for invalid"},
 	http.StatusForbidden:             {assay.CodeForbidden, "the agent backend does not allow this"},
 	http.StatusNotFound:              {assay.CodeNotFound, "the agent backend does not have this"},
-	http.StatusConflict:              {assay.CodeConflict, "the agent backend sees a conflict with the present state"},
+	http.StatusConflict:              {assay.CodeConflict, "the agent backend reports a conflict with the current state"},
 	http.StatusRequestEntityTooLarge: {assay.CodeTooLarge, "the request is too large for the agent backend"},
 	http.StatusUnprocessableEntity:   {assay.CodeUnprocessable, "the agent backend cannot process the request"},
 	http.StatusTooManyRequests:       {assay.CodeRateLimited, "the agent backend has had too many requests"},

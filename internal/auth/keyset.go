@@ -242,7 +242,7 @@ func (s *keySet) fetch(ctx context.Context) ([]jose.JSONWebKey, Endpoints, error
 		return nil, endpoints, fmt.Errorf("keys: %w", err)
 	}
 	if set.Keys == nil {
-		return nil, endpoints, errors.New("keys: the document has no array of keys")
+		return nil, endpoints, errors.New("keys: the document has no array \"keys\"")
 	}
 	keys := usableKeys(set.Keys)
 	if len(keys) == 0 {

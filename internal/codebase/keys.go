@@ -157,7 +157,7 @@ func parseKeys(text []byte) (map[string]ed25519.PublicKey, error) {
 		return nil, fmt.Errorf("decode the keys: %w", err)
 	}
 	if set.Keys == nil {
-		return nil, errors.New("the document has no array of keys")
+		return nil, errors.New("the document has no array \"keys\"")
 	}
 	keys := make(map[string]ed25519.PublicKey)
 	for _, raw := range set.Keys {

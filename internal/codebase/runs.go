@@ -121,7 +121,7 @@ func showPhases(r *assay.Run) []phaseData {
 
 // run returns the run of the path.
 func (c *call) run(ctx context.Context) (*assay.Run, error) {
-	none := assay.Errorf(assay.CodeNotFound, "there is no run with this id")
+	none := assay.Errorf(assay.CodeNotFound, "no such run")
 	id, ok := canonicalID(c.ids[0])
 	if !ok {
 		return nil, none

@@ -176,7 +176,7 @@ func (q *request) compare(read versionsRead, own *assay.Service, rules []ruleSta
 	return c
 }
 
-// versionText returns the version of a service where no element can stand.
+// versionText returns the version of a service as plain text, for places without elements, such as titles.
 func versionText(s *assay.Service) string {
 	if s.Version == "" {
 		return "none"

@@ -61,7 +61,7 @@ func (h *Handler) webhooks(q *request) error {
 
 func (q *request) showWebhooks(status int, page webhooksPage) error {
 	if q.cfg.Webhooks == nil {
-		return assay.Errorf(assay.CodeNotFound, "there are no webhooks here")
+		return assay.Errorf(assay.CodeNotFound, "this server has no webhooks")
 	}
 	found, err := q.cfg.Webhooks.List(q.ctx, q.organization())
 	if err != nil {
@@ -126,7 +126,7 @@ func (h *Handler) webhook(q *request) error { return q.showWebhook(http.StatusOK
 
 func (q *request) showWebhook(status int, problem string) error {
 	if q.cfg.Webhooks == nil {
-		return assay.Errorf(assay.CodeNotFound, "there are no webhooks here")
+		return assay.Errorf(assay.CodeNotFound, "this server has no webhooks")
 	}
 	w, err := q.cfg.Webhooks.Find(q.ctx, q.organization(), q.r.PathValue("id"))
 	if err != nil {

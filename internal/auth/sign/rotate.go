@@ -46,7 +46,7 @@ func Rotate(ctx context.Context, r Rotation) (id string, err error) {
 	if len(stored) > 0 && !r.ReplaceSecret {
 		newest := stored[len(stored)-1]
 		if _, err := v.open(newest); err != nil {
-			return "", fmt.Errorf("the present signing key %s cannot be used: %w", newest.ID, err)
+			return "", fmt.Errorf("the current signing key %s cannot be used: %w", newest.ID, err)
 		}
 	}
 	if err := v.encrypt(ctx, r.Store, stored); err != nil {

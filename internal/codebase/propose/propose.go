@@ -217,7 +217,7 @@ func (w *work) follow(ctx context.Context, reply *llm.Reply) error {
 			err = errors.New("the arguments are too large")
 			reply.Calls[i].Arguments = "{}" // as the model is reminded of it
 		case i >= maxCalls:
-			err = fmt.Errorf("a reply may have %d calls", maxCalls)
+			err = fmt.Errorf("a reply may have at most %d calls", maxCalls)
 		case c.Name == verifyTool:
 			result, err = w.verify(ctx)
 		default:

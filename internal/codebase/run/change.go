@@ -351,7 +351,7 @@ func (j *job) publish(ctx context.Context) (note string, err error) {
 		return "", err
 	}
 	if j.result.Verification == nil {
-		return "", errors.New("publish a change without a verification")
+		return "", errors.New("a change that was not verified cannot be published")
 	}
 	r := j.result
 	base := j.files.DefaultBranch

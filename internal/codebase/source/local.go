@@ -172,7 +172,7 @@ var foreign = []string{"commondir", "objects/info/alternates", "objects/info/htt
 // unread are the directories of a repository that git does not read for a clone. Links are common in the first.
 var unread = []string{"hooks", "modules", "lfs", "annex"}
 
-// selfContained returns an error if the repository in a directory leads git to files elsewhere.
+// selfContained returns an error if the repository in a directory refers git to files outside it.
 func selfContained(ctx context.Context, root *os.Root) error {
 	meta, err := root.OpenRoot(".git")
 	if err != nil {

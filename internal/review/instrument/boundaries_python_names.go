@@ -186,7 +186,7 @@ func dotted(i syntax.Import) string {
 	return i.Path + "." + i.Member
 }
 
-// dottedName is a type of an annotation whose instances are known.
+// dottedName matches a name, possibly with dots, as an annotation, also in quotation marks.
 var dottedName = regexp.MustCompile(`^["']?([A-Za-z_]\w*)((?:\.\w+)*)["']?$`)
 
 // defined returns what a definition gives a name.

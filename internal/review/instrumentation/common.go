@@ -634,7 +634,7 @@ func (f *finder) addPrint(n *syntax.Node) {
 	f.Logs = append(f.Logs, Log{Call: n, Message: n.Args()[0], Args: n.Args()[1:], Printed: true})
 }
 
-// loggerMaker matches functions that return a logger for what they get: log.FromRequest(r).Info(...).
+// loggerMaker matches functions that return a logger for their argument: log.FromRequest(r).Info(...).
 var loggerMaker = regexp.MustCompile(`^([gG]et|[fF]rom|[fF]or|[nN]ew|[nN]amed|[lL]ogger|[cC]tx)([A-Z].*|$)`)
 
 // madeByLogger reports whether a variable has a type of a module of loggers, or what a function of one returns.

@@ -125,8 +125,8 @@ func parseURL(raw string) (*pgxpool.Config, error) {
 	}
 	config, err := pgxpool.ParseConfig(raw)
 	if err != nil || ambiguous(raw) {
-		return nil, assay.Errorf(assay.CodeInvalid, "postgres: the URL of the database cannot be used; characters of a password that mean something in a URL must be escaped, "+
-			"and parameters, the files they name and the environment's PG variables must be right")
+		return nil, assay.Errorf(assay.CodeInvalid, "postgres: invalid URL of the database; escape reserved characters in the password, such as @ as %%40, "+
+			"and check the parameters, the files they name and the PG variables of the environment")
 	}
 	_, query, _ := strings.Cut(raw, "?")
 	parameters, _ := url.ParseQuery(query) // has been parsed already

@@ -136,7 +136,7 @@ func testAPIKeys(t *testing.T, s *suite) {
 	require.Equal(t, micro(epoch), got.RevokedAt, "the first")
 }
 
-// testAPIKeyPrefix requires that the first prefix that is given stays, for every program on the store.
+// testAPIKeyPrefix requires that all programs that use the store get the prefix that the first one set.
 func testAPIKeyPrefix(t *testing.T, s *suite) {
 	ctx := s.ctx()
 	other := s.handle()
