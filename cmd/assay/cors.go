@@ -39,9 +39,9 @@ func checkOrigins(origins []string) error {
 		u, err := url.Parse(origin)
 		switch {
 		case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || origin != u.Scheme+"://"+u.Host:
-			return fmt.Errorf("%q is no origin such as https://app.example.com or http://localhost:3000", origin)
+			return fmt.Errorf("%q is not an origin such as https://app.example.com or http://localhost:3000", origin)
 		case strings.Contains(origin, "*") || origin != strings.ToLower(origin):
-			return fmt.Errorf("%q is no origin in lower case without wildcards", origin)
+			return fmt.Errorf("%q is not an origin in lower case without wildcards", origin)
 		case u.Scheme == "https" && u.Port() == "443" || u.Scheme == "http" && u.Port() == "80":
 			return fmt.Errorf("%q has the default port, which browsers leave out", origin)
 		}

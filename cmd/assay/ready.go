@@ -90,10 +90,10 @@ func (s *server) checkSchema(ctx context.Context) rest.Check {
 func (s *server) checkCommits() rest.Check {
 	c := rest.Check{Name: "commits"}
 	if ago, refused := s.engine.Refused(); refused && ago < refusedLimit {
-		c.Err = assay.Errorf(assay.CodeUnavailable, "the store took nothing the last time, %v ago", ago.Truncate(time.Second))
+		c.Err = assay.Errorf(assay.CodeUnavailable, "the last commit to the store failed, %v ago", ago.Truncate(time.Second))
 	}
 	if behind := s.engine.Behind(); behind > behindLimit {
-		c.Err = assay.Errorf(assay.CodeUnavailable, "requests wait, and nothing was committed for %v", behind.Truncate(time.Second))
+		c.Err = assay.Errorf(assay.CodeUnavailable, "requests are waiting, and nothing was committed for %v", behind.Truncate(time.Second))
 	}
 	return c
 }

@@ -176,7 +176,7 @@ func parseConfig(text []byte, known map[string]bool) (map[string]string, []error
 				err = fmt.Errorf("%w, did you mean %q?", err, flag)
 			}
 		case repeated:
-			err = fmt.Errorf("the key %s is there twice", name)
+			err = fmt.Errorf("duplicate key %s", name)
 		case err != nil:
 			err = fmt.Errorf("%s: %w", name, err)
 		}

@@ -21,7 +21,7 @@ func (p *Provider) Endpoints(ctx context.Context) (Endpoints, error) {
 		return Endpoints{}, err
 	}
 	if e.Authorization == "" {
-		return Endpoints{}, assay.Errorf(assay.CodeUnavailable, "the identity provider does not say where people sign in")
+		return Endpoints{}, assay.Errorf(assay.CodeUnavailable, "the discovery document of the identity provider has no authorization endpoint")
 	}
 	return e, nil
 }

@@ -77,7 +77,7 @@ func (s *server) callback(w http.ResponseWriter, r *http.Request, kind string) {
 		values = r.PostForm
 	default:
 		w.Header().Set("Allow", "GET, HEAD, POST")
-		fail(assay.Errorf(assay.CodeMethodNotAllowed, "this path has another method"))
+		fail(assay.Errorf(assay.CodeMethodNotAllowed, "this path does not support the method"))
 		return
 	}
 	if err := checkCallback(values); err != nil {

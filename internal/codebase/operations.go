@@ -84,7 +84,7 @@ func route(w http.ResponseWriter, r *http.Request) (*operation, []string, error)
 		return nil, nil, assay.Errorf(assay.CodeNotFound, "there is nothing at this path")
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
-	return nil, nil, assay.Errorf(assay.CodeMethodNotAllowed, "this path has another method")
+	return nil, nil, assay.Errorf(assay.CodeMethodNotAllowed, "this path does not support the method")
 }
 
 // match reports whether an escaped path matches the pattern, and returns its ids.

@@ -69,7 +69,7 @@ type webhookData struct {
 func (s *server) webhook(w http.ResponseWriter, r *http.Request, kind string) (any, error) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		return nil, assay.Errorf(assay.CodeMethodNotAllowed, "this path has another method")
+		return nil, assay.Errorf(assay.CodeMethodNotAllowed, "this path does not support the method")
 	}
 	// Count what a body may become. Most are small, so that a sender with few large ones, or many addresses, which may send
 	// them slowly, leaves room for others.

@@ -199,7 +199,7 @@ func (m *Manager) signed(r *http.Request, cookie, purpose string) (text string, 
 }
 
 // errBusy reports that the maximum number of exchanges is in progress.
-var errBusy = errors.New("as many codes as may be are exchanged")
+var errBusy = errors.New("too many code exchanges at the moment")
 
 // exchange exchanges a code, unless the client has failed too often or too many exchanges are in progress. Every
 // failure counts, because every code causes a request to the provider, and any client can start a sign-in and invent a

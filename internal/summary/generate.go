@@ -75,7 +75,7 @@ func (g *generation) run(ctx context.Context) (summary *assay.InsightSummary, ou
 }
 
 // errWritten reports that another process has stored the summary meanwhile.
-var errWritten = errors.New("summary: it is written")
+var errWritten = errors.New("summary: being written")
 
 // text returns the text of the summary. Every failure of the provider is CodeUnavailable.
 func (g *generation) text(ctx context.Context) (string, error) {

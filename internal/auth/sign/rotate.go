@@ -41,7 +41,7 @@ func Rotate(ctx context.Context, r Rotation) (id string, err error) {
 		return "", err
 	}
 	if len(stored) >= maxKeys {
-		return "", assay.Errorf(assay.CodeConflict, "%d keys are published: wait until the tokens of the first ones have ended, %v after their rotation", len(stored), retention)
+		return "", assay.Errorf(assay.CodeConflict, "%d keys are published: wait until the tokens of the first ones have expired, %v after their rotation", len(stored), retention)
 	}
 	if len(stored) > 0 && !r.ReplaceSecret {
 		newest := stored[len(stored)-1]

@@ -27,7 +27,7 @@ const sealPurpose = "assay: private halves of signing keys, AES-256-GCM"
 const idLength = 16 // characters of base32, 80 bits
 
 var (
-	errMalformed = errors.New("its stored form is not one that this program knows")
+	errMalformed = errors.New("its stored form is unknown to this version")
 	errHalves    = errors.New("its private key does not match its public key")
 )
 

@@ -96,7 +96,7 @@ func (t target) String() string {
 	return report.Printable(t.step.File+":"+strconv.Itoa(t.step.Line), maxPhrase)
 }
 
-var errModelTime = errors.New("the time for the language model is over")
+var errModelTime = errors.New("the time limit for the language model has passed")
 
 // propose has the language model change the code for what the mechanical change leaves. At most half of the run's time is for
 // this, so that the change can be verified and published.

@@ -151,7 +151,7 @@ func (o *output) Write(p []byte) (int, error) {
 }
 
 // ErrTooMuchOutput reports that a program wrote more than a Buffer holds.
-var ErrTooMuchOutput = errors.New("the program wrote too much")
+var ErrTooMuchOutput = errors.New("the output of the program is too large")
 
 // Buffer is output in memory of at most Max bytes.
 type Buffer struct {

@@ -132,7 +132,7 @@ func New(cfg Config) (*Sources, error) {
 		case KindGitea:
 			f, err = newGitea(c, g)
 		default:
-			err = fmt.Errorf("no kind of source host: %s", kind)
+			err = fmt.Errorf("unknown kind of source host: %s", kind)
 		}
 		if err != nil {
 			return nil, err

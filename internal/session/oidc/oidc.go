@@ -155,7 +155,7 @@ func answered(res *http.Response, body []byte) (auth.Secret, error) {
 	err := json.Unmarshal(body, &answer)
 	switch {
 	case res.StatusCode == http.StatusBadRequest && err == nil && answer.Error == "invalid_grant":
-		return "", assay.Errorf(assay.CodeInvalidToken, "the identity provider does not know the code, or not any more")
+		return "", assay.Errorf(assay.CodeInvalidToken, "the identity provider rejected the code: it is unknown or has expired")
 	case res.StatusCode != http.StatusOK:
 		return "", unavailable(fmt.Sprintf("the identity provider answered a token request with %d, error %s", res.StatusCode, session.OAuthError(answer.Error)), nil)
 	case !isJSON(res.Header.Get("Content-Type")) || err != nil:
