@@ -44,6 +44,7 @@ func (r *Receiver) newGRPCServer() *grpc.Server {
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.MaxHeaderListSize(maxHeaderBytes),
 		// Use static windows. Dynamic ones would let a sender fill 16 MiB for each call that is not being read.
+		grpc.ReadBufferSize(4 << 10), // the bytes that a connection may have handled before others have their turn
 		grpc.StaticStreamWindowSize(streamWindow),
 		grpc.StaticConnWindowSize(8 * streamWindow),
 		grpc.KeepaliveParams(keepalive.ServerParameters{

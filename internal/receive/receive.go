@@ -247,7 +247,7 @@ func (r *Receiver) Serve(t Transport, l net.Listener) error {
 
 // limiter returns the connection limiter of a transport.
 func (r *Receiver) limiter(t Transport) *connlimit.Limiter {
-	return connlimit.New(connlimit.Config{Limit: r.cfg.MaxConnections, Full: func(closed, refused uint64) {
+	return connlimit.New(connlimit.Config{Limit: r.cfg.MaxConnections, Multiplexed: t == GRPC, Full: func(closed, refused uint64) {
 		r.log.LogAttrs(context.Background(), slog.LevelWarn, "connections for OTLP are at their limit; new ones take the place of idle ones",
 			slog.String("transport", string(t)), slog.Int("limit", r.cfg.MaxConnections), slog.Uint64("closed", closed), slog.Uint64("refused", refused))
 	}})
@@ -332,14 +332,15 @@ func (r *Receiver) cut() {
 	_ = r.http.Close() // the error is from a listener that is already closed
 }
 
-// begin admits a request. Each successful begin needs an end.
-func (r *Receiver) begin() error {
+// begin admits a request. alone reports whether no other one is in flight on its connection: it is admitted even if
+// others have filled the server with requests that have not ended yet. Each successful begin needs an end.
+func (r *Receiver) begin(alone bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.state != serving {
 		return errDraining
 	}
-	if r.active >= maxRequests+maxEnding {
+	if r.active >= maxRequests+maxEnding && !alone {
 		return errBusy
 	}
 	r.active++

@@ -80,7 +80,8 @@ func (q *request) serve(
 	ctx context.Context, authorization, remoteAddr string, f func(context.Context) (warning string, err error),
 ) (warning string, err error) {
 	defer func() { q.observe(ctx, err) }()
-	if err := q.begin(); err != nil {
+	q.conn = q.connections[q.event.Transport].Begin(remoteAddr)
+	if err := q.begin(q.conn.Requests() <= 1); err != nil {
 		return "", err
 	}
 	defer q.end()
@@ -90,7 +91,6 @@ func (q *request) serve(
 		return "", err
 	}
 	defer q.reservation.end()
-	q.conn = q.connections[q.event.Transport].Begin(remoteAddr)
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
