@@ -8,3 +8,6 @@ import "syscall"
 
 // endWithParent does nothing: only Linux supports it.
 func endWithParent(*syscall.SysProcAttr) {}
+
+// memoryDir returns "": only Linux has a known directory in memory.
+func memoryDir() string { return "" }
