@@ -3,7 +3,11 @@
 package migrate_test
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/json"
+	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,11 +45,12 @@ type javaSpan struct {
 // TestJavaPrograms compiles projects in Java before and after their migration, against declarations of the libraries that
 // record spans. Both versions record the same spans.
 func TestJavaPrograms(t *testing.T) {
+	vm := startJava(t)
 	for name, program := range javaPrograms {
 		t.Run(name, func(t *testing.T) {
 			work := t.TempDir()
 			require.NoError(t, os.CopyFS(work, os.DirFS(filepath.Join("testdata", name))))
-			before := javaRun(t, work, program.library, program.main)
+			before := vm.run(t, work, program.library, program.main)
 			for i := range before {
 				before[i].translate()
 			}
@@ -53,9 +58,11 @@ func TestJavaPrograms(t *testing.T) {
 				require.NoError(t, os.WriteFile(filepath.Join(work, filepath.FromSlash(f.Path)), f.After, 0o644))
 			}
 			require.NotEmpty(t, before)
-			require.Equal(t, before, javaRun(t, work, "opentelemetry", program.main))
+			require.Equal(t, before, vm.run(t, work, "opentelemetry", program.main))
 		})
 	}
+	require.NoError(t, vm.programs.Close())
+	require.NoError(t, vm.Wait(), "%s", &vm.stderr)
 }
 
 // translate applies the table of attributes to a span of an old library.
@@ -76,30 +83,54 @@ func (s *javaSpan) translate() {
 	}
 }
 
-// javaRun compiles the files of a directory with the declarations of a library, and returns the spans that the program
-// records.
-func javaRun(t *testing.T, dir, library, main string) []javaSpan {
+// javaVM compiles and runs programs, all in one process: most of the time of javac and java is their start.
+type javaVM struct {
+	*exec.Cmd
+	programs io.WriteCloser
+	spans    *bufio.Scanner
+	stderr   bytes.Buffer
+}
+
+func startJava(t *testing.T) *javaVM {
 	t.Helper()
-	classes := t.TempDir()
-	args := []string{"-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-d", classes, "-proc:none", "-nowarn"}
+	vm := &javaVM{Cmd: exec.CommandContext(t.Context(), "java", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
+		"testdata/javastubs/Run.java")}
+	var err error
+	vm.programs, err = vm.StdinPipe()
+	require.NoError(t, err)
+	out, err := vm.StdoutPipe()
+	require.NoError(t, err)
+	vm.spans, vm.Stderr = bufio.NewScanner(out), &vm.stderr
+	require.NoError(t, vm.Start())
+	return vm
+}
+
+// run compiles the files of a directory with the declarations of a library, and returns the spans that the program
+// records.
+func (vm *javaVM) run(t *testing.T, dir, library, main string) []javaSpan {
+	t.Helper()
+	words := []string{t.TempDir(), main}
 	for _, root := range []string{dir, "testdata/javastubs/recorder", filepath.Join("testdata/javastubs", library)} {
 		require.NoError(t, filepath.WalkDir(root, func(path string, _ os.DirEntry, err error) error {
 			if strings.HasSuffix(path, ".java") {
-				args = append(args, path)
+				words = append(words, path)
 			}
 			return err
 		}))
 	}
-	slices.Sort(args[6:])
-	out, err := exec.CommandContext(t.Context(), "javac", args...).CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	out, err = exec.CommandContext(t.Context(), "java", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", classes, main).Output()
-	require.NoError(t, err, "%s", out)
+	slices.Sort(words[2:])
+	_, err := fmt.Fprintln(vm.programs, strings.Join(words, "\t"))
+	require.NoError(t, err)
 	var spans []javaSpan
-	for line := range strings.Lines(string(out)) {
+	for vm.spans.Scan() {
+		if vm.spans.Text() == "" {
+			return spans
+		}
 		var s javaSpan
-		require.NoError(t, json.Unmarshal([]byte(line), &s), line)
+		require.NoError(t, json.Unmarshal(vm.spans.Bytes(), &s), vm.spans.Text())
 		spans = append(spans, s)
 	}
-	return spans
+	err = vm.Wait()
+	require.FailNow(t, "the program failed", "%v\n%s", err, &vm.stderr)
+	return nil
 }

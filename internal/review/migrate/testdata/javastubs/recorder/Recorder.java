@@ -5,13 +5,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
-/** Records the spans of a program and prints them when it ends: a line of JSON each, in the order of their starts. */
+/** Records the spans of a program. */
 public final class Recorder {
     private static final List<Recorder> SPANS = new ArrayList<>();
-
-    static {
-        Runtime.getRuntime().addShutdownHook(new Thread(() -> SPANS.forEach(s -> System.out.println(s.json()))));
-    }
 
     public final String traceId;
     public final String spanId;
@@ -29,6 +25,11 @@ public final class Recorder {
         this.spanId = String.format("%016x", SPANS.size() + 1);
         this.traceId = traceId.isEmpty() ? "0000000000000000" + spanId : traceId;
         SPANS.add(this);
+    }
+
+    /** Prints the spans: a line of JSON each, in the order of their starts. */
+    public static void print() {
+        SPANS.forEach(s -> System.out.println(s.json()));
     }
 
     public void name(String name) {
