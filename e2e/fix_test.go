@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -193,12 +194,15 @@ func TestFix(t *testing.T) {
 	require.NoError(t, err)
 	programs := map[string]struct{ service, file string }{"go": {"shop", "shop.go"}, "node": {"cart", "cart.js"}}
 	flags := []string{"--bootstrap-api-key", bootstrapKey, "--agent-allow-private-hosts", "--agent-test-dir", packages, "--agent-test-env", "NODE_PATH=" + filepath.Join(packages, "node_modules")}
-	flags = append(flags, goDirs(t, filepath.Join("testdata", "fix", "go"))...)
 	for name, program := range programs {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			host := startGit(t, fixture(t, name))
-			d := startDaemon(t, t.TempDir(), append(flags, "--agent-source-ca", host.CA)...)
+			flags := append(slices.Clip(flags), "--agent-source-ca", host.CA)
+			if name == "go" {
+				flags = append(flags, goDirs(t, filepath.Join("testdata", "fix", "go"))...)
+			}
+			d := startDaemon(t, t.TempDir(), flags...)
 			r := host.connect(t, d)
 			found := r.findings()
 			require.Contains(t, found, "span-name-dynamic")

@@ -656,7 +656,11 @@ func testAbsurdTimes(t *testing.T, h *hostile) {
 
 // testMillionServices sends a million service names.
 func testMillionServices(t *testing.T, h *hostile) {
-	const requests, names = 100, 10_000
+	const names = 10_000
+	requests := 100
+	if databases != nil { // the memory of the server is the same, and each store is full after the first request
+		requests = 20
+	}
 	var warned atomic.Int64
 	each(t, requests, func(i int) error {
 		body := flood(i*names, names)
@@ -672,7 +676,7 @@ func testMillionServices(t *testing.T, h *hostile) {
 		return err
 	})
 	require.GreaterOrEqual(t, warned.Load(), int64(requests-2), "the responses report what was not evaluated")
-	whole := flood(requests*names, requests*names)
+	whole := flood(requests*names, 100*names)
 	var a answer
 	eventually(t, func() bool { // a busy server throttles the sender
 		var err error
