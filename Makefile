@@ -102,7 +102,7 @@ deps: ## install the requirements of the tests as root, otherwise list them
 lint: $(LINT) $(SPEC) ## check modules, formatting, linters, package boundaries, house rules and the OpenAPI document
 	$(GO) mod tidy -diff
 	$(LINT) fmt --diff
-	$(VARIANT) $(LINT) run
+	GOGC=400 GOMEMLIMIT=3GiB $(VARIANT) $(LINT) run
 	scripts/check
 	$(SPEC) lint --fail-severity hint --ruleset tools/openapi/ruleset.yaml docs/openapi.yaml
 
