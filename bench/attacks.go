@@ -3,10 +3,13 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"slices"
@@ -19,6 +22,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
@@ -60,6 +65,8 @@ func attacks() ([]attack, error) {
 		attack{"requests with a key that does not exist", fairFlood, func(ctx context.Context, f *fairLoad, _ string) {
 			f.flood(ctx, strings.Replace(bootstrapKey, "0_", "1_", 1), "/v1/logs", nil)
 		}},
+		attack{"calls over gRPC without a credential, and without waiting", 50, func(ctx context.Context, f *fairLoad, _ string) { f.calls(ctx, "") }},
+		attack{"calls over gRPC without waiting", 50, func(ctx context.Context, f *fairLoad, key string) { f.calls(ctx, key) }},
 		attack{"headers that never end, on the REST listener", 2000, func(ctx context.Context, f *fairLoad, _ string) { f.slowHeader(ctx) }},
 	)
 	return all, errors.Join(failures...)
@@ -232,6 +239,49 @@ func (f *fairLoad) slowBody(ctx context.Context, key string) {
 // slowHeader starts a request on the REST listener and never ends its header.
 func (f *fairLoad) slowHeader(ctx context.Context) {
 	f.trickle(ctx, f.rest, "GET /api/v1/services HTTP/1.1\r\nHost: assay\r\nX-Padding: "+strings.Repeat("x", 8<<10))
+}
+
+// calls sends the headers of calls over gRPC as fast as a connection takes them. Servers refuse most of them, since a
+// connection may have few at a time.
+func (f *fairLoad) calls(ctx context.Context, key string) {
+	fields := []hpack.HeaderField{
+		{Name: ":method", Value: "POST"},
+		{Name: ":scheme", Value: "http"},
+		{Name: ":authority", Value: "assay"},
+		{Name: ":path", Value: "/opentelemetry.proto.collector.logs.v1.LogsService/Export"},
+		{Name: "content-type", Value: "application/grpc"},
+		{Name: "te", Value: "trailers"},
+	}
+	if key != "" {
+		fields = append(fields, hpack.HeaderField{Name: "authorization", Value: "Bearer " + key})
+	}
+	var headers bytes.Buffer
+	encoder := hpack.NewEncoder(&headers)
+	for _, field := range fields {
+		field.Sensitive = true // not in the table of the connection, so that all calls have the same bytes
+		_ = encoder.WriteField(field)
+	}
+	for ctx.Err() == nil {
+		c, err := new(net.Dialer).DialContext(ctx, "tcp", f.grpc)
+		if err != nil {
+			f.refused.Add(1)
+			pause(ctx)
+			continue
+		}
+		end := context.AfterFunc(ctx, func() { _ = c.Close() })
+		go func() { _, _ = io.Copy(io.Discard, c) }()
+		out := bufio.NewWriterSize(c, 16<<10)
+		framer := http2.NewFramer(out, nil)
+		_, _ = out.WriteString(http2.ClientPreface)
+		err = framer.WriteSettings()
+		for id := uint32(1); err == nil && id < 1<<31; id += 2 {
+			err = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: headers.Bytes(), EndHeaders: true, EndStream: true})
+		}
+		end()
+		_ = c.Close() // the server may have closed it
+		f.refused.Add(1)
+		pause(ctx)
+	}
 }
 
 // trickle opens one connection after the other. On each it sends the start of a request,

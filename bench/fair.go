@@ -132,7 +132,7 @@ func (f *fairLoad) with(ctx context.Context, s *settings, do func(srv *server, g
 	if err != nil {
 		return err
 	}
-	f.otlp, f.rest = srv.http, srv.rest
+	f.otlp, f.grpc, f.rest = srv.http, srv.grpc, srv.rest
 	return do(srv, greedy)
 }
 
@@ -300,10 +300,10 @@ func quietRequests() ([]quiet, error) {
 
 // fairLoad sends for two organizations. It is safe for concurrent use.
 type fairLoad struct {
-	client     *http.Client
-	otlp, rest string // addresses
-	quiet      []quiet
-	serial     atomic.Uint64 // makes each request unique
+	client           *http.Client
+	otlp, grpc, rest string // addresses
+	quiet            []quiet
+	serial           atomic.Uint64 // makes each request unique
 
 	taken, refused, failed atomic.Int64 // of the attack
 	unserved               atomic.Int64 // of the quiet organization: status other than 200

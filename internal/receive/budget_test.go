@@ -13,6 +13,9 @@ import (
 	"pgregory.net/rapid"
 
 	"assay/internal/fair"
+
+	"assay"
+	"assay/internal/wire"
 )
 
 // reserve returns a new reservation of an organization, and the context that ends with it.
@@ -374,3 +377,23 @@ func TestBufferSizes(t *testing.T) {
 	}
 	require.Len(t, seen, len(pools))
 }
+
+// TestSoleRequest: a server that is full admits the sole request of a connection.
+func TestSoleRequest(t *testing.T) {
+	r, err := New(Config{Authenticate: func(context.Context, string, string) (*assay.Principal, error) { return nil, errScope }, Ingester: idle{}})
+	require.NoError(t, err)
+	for range maxRequests + maxEnding {
+		require.NoError(t, r.begin(false))
+	}
+	require.ErrorIs(t, r.begin(false), errBusy)
+	require.NoError(t, r.begin(true))
+	require.Equal(t, maxRequests+maxEnding+1, r.Requests())
+	for range r.Requests() {
+		r.end()
+	}
+	require.NoError(t, r.begin(false))
+}
+
+type idle struct{}
+
+func (idle) Ingest(context.Context, string, wire.Signal, []byte) (string, error) { return "", nil }

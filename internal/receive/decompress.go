@@ -53,7 +53,7 @@ type gunzipper struct {
 }
 
 // Deflate blocks may be large and hold next to nothing, which takes many times as long as ordinary ones. From minSparse
-// compressed bytes on, each eight have to produce seven bytes: encoders compress, and store what they cannot compress.
+// compressed bytes on, each four have to produce three bytes: encoders compress, and store what they cannot compress.
 const minSparse = 1 << 20
 
 var errSparse = errors.New("too many blocks without content")
@@ -73,7 +73,7 @@ func (r contextReader) Read(p []byte) (int, error) {
 	if r.z.ctx.Err() != nil {
 		return 0, context.Cause(r.z.ctx)
 	}
-	if read := int(r.z.compressed.Size()) - r.z.compressed.Len(); read > minSparse && r.z.produced < read/8*7 {
+	if read := int(r.z.compressed.Size()) - r.z.compressed.Len(); read > minSparse && r.z.produced < read/4*3 {
 		return 0, errSparse
 	}
 	return r.z.compressed.Read(p)
