@@ -59,7 +59,8 @@ type Conn struct {
 	peer    string // remote address
 	writing sync.Mutex
 
-	identified atomic.Bool // organization is not ""
+	identified atomic.Bool   // organization is not ""
+	gone       chan struct{} // closed with removed
 
 	// Guarded by limiter.mu.
 	organization string // of the last request; "" before the first one
@@ -214,7 +215,12 @@ func (c *Conn) Read(p []byte) (int, error) {
 		case c.identified.Load():
 			runtime.Gosched() // otherwise the reader takes its whole time slice
 		default:
-			time.Sleep(c.limiter.pace(n))
+			turn := time.NewTimer(c.limiter.pace(n))
+			select {
+			case <-turn.C:
+			case <-c.gone:
+				turn.Stop()
+			}
 		}
 		c.writing.Lock()   // wait for the Write in progress
 		c.writing.Unlock() //nolint:staticcheck // the critical section is empty
@@ -247,7 +253,7 @@ func (l *Limiter) Stats() (open int, closed, refused uint64) {
 
 // add counts a connection. If there is no room, it closes the connection and returns nil.
 func (l *Limiter) add(of net.Conn) *Conn {
-	c := &Conn{Conn: of, limiter: l, peer: of.RemoteAddr().String()}
+	c := &Conn{Conn: of, limiter: l, peer: of.RemoteAddr().String(), gone: make(chan struct{})}
 	l.mu.Lock()
 	var evicted *Conn
 	organization, full := l.shares.GivesWay("", 1)
@@ -346,6 +352,7 @@ func (l *Limiter) remove(c *Conn) {
 		return
 	}
 	c.removed = true
+	close(c.gone)
 	l.leave(c)
 	if l.open[c.peer] == c {
 		delete(l.open, c.peer)
