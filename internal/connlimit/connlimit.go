@@ -8,9 +8,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"runtime"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -23,10 +21,6 @@ const fullInterval = time.Minute
 // Config configures a Limiter.
 type Config struct {
 	Limit int // maximum open connections
-
-	// Multiplexed connections, those of HTTP/2, send requests without waiting for responses. The ones without an
-	// organization share a rate of 1 MiB a second for each processor.
-	Multiplexed bool
 
 	// Full, if set, is called when the limit is reached, at most once a minute, with the numbers of connections
 	// closed and refused since the last call.
@@ -42,7 +36,7 @@ type Limiter struct {
 	shares  *fair.Shares          // connections by organization
 	conns   map[string]*list.List // of *Conn by organization, most recently used last
 	answers *fair.Limiter         // bytes of large responses by organization
-	paced   time.Time             // when the bytes that unidentified connections have sent are paid for
+	paid    map[string]time.Time  // when the HTTP/2 frames of each organization that has sent some are paid for
 	closed  uint64                // to make room
 	refused uint64                // for lack of room
 
@@ -59,8 +53,7 @@ type Conn struct {
 	peer    string // remote address
 	writing sync.Mutex
 
-	identified atomic.Bool   // organization is not ""
-	gone       chan struct{} // closed with removed
+	gone chan struct{} // closed with removed
 
 	// Guarded by limiter.mu.
 	organization string // of the last request; "" before the first one
@@ -73,7 +66,7 @@ type Conn struct {
 func New(cfg Config) *Limiter {
 	return &Limiter{
 		cfg: cfg, open: make(map[string]*Conn), shares: fair.NewShares(int64(cfg.Limit)), conns: make(map[string]*list.List),
-		answers: fair.NewLimiter(maxAnswers),
+		answers: fair.NewLimiter(maxAnswers), paid: make(map[string]time.Time),
 	}
 }
 
@@ -178,50 +171,13 @@ func (c *Conn) Identify(organization string) {
 	}
 	c.limiter.leave(c)
 	c.organization = organization
-	c.identified.Store(organization != "")
 	c.limiter.join(c)
-}
-
-// Some tens of multiplexed connections that send requests faster than the server can refuse them would take the
-// processors from all others, if those without an organization had no rate.
-const (
-	unidentifiedRate  = 1 << 20 // bytes a second, for each processor
-	unidentifiedBurst = time.Second / 4
-	unidentifiedRead  = 1 << 10 // bytes at a time
-)
-
-// pace returns how long a connection without an organization has to wait after it has sent n bytes.
-func (l *Limiter) pace(n int) time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := time.Now()
-	if earliest := now.Add(-unidentifiedBurst); l.paced.Before(earliest) {
-		l.paced = earliest
-	}
-	l.paced = l.paced.Add(time.Duration(n) * time.Second / time.Duration(unidentifiedRate*runtime.GOMAXPROCS(0)))
-	return l.paced.Sub(now)
 }
 
 // Read implements net.Conn.
 func (c *Conn) Read(p []byte) (int, error) {
-	multiplexed := c.limiter.cfg.Multiplexed
-	if multiplexed && !c.identified.Load() {
-		p = p[:min(len(p), unidentifiedRead)]
-	}
 	n, err := c.Conn.Read(p)
 	if n > 0 {
-		switch {
-		case !multiplexed: // the server reads one request at a time
-		case c.identified.Load():
-			runtime.Gosched() // otherwise the reader takes its whole time slice
-		default:
-			turn := time.NewTimer(c.limiter.pace(n))
-			select {
-			case <-turn.C:
-			case <-c.gone:
-				turn.Stop()
-			}
-		}
 		c.writing.Lock()   // wait for the Write in progress
 		c.writing.Unlock() //nolint:staticcheck // the critical section is empty
 	}

@@ -11,15 +11,12 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"runtime"
 	"slices"
-	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
@@ -270,46 +267,6 @@ func TestFull(t *testing.T) {
 		require.False(t, c.connect("d"))
 		require.Equal(t, [][2]uint64{{1, 0}, {10, 1}}, calls)
 	})
-}
-
-// endless is the server side of a connection that always has bytes.
-type endless struct{ net.Conn }
-
-func (endless) Read(p []byte) (int, error) { return len(p), nil }
-func (endless) RemoteAddr() net.Addr       { return address("endless") }
-
-// TestPace: multiplexed connections without an organization share a rate. Others have none.
-func TestPace(t *testing.T) {
-	for _, c := range []struct {
-		multiplexed, identified, paced bool
-	}{{true, false, true}, {true, true, false}, {false, false, false}, {false, true, false}} {
-		synctest.Test(t, func(t *testing.T) {
-			l := New(Config{Limit: 100, Multiplexed: c.multiplexed})
-			const conns, each = 4, 1 << 20
-			began := time.Now()
-			var readers sync.WaitGroup
-			for range conns {
-				conn := l.add(endless{})
-				if c.identified {
-					conn.Identify("a")
-				}
-				readers.Go(func() {
-					for n := 0; n < each; {
-						read, err := conn.Read(make([]byte, 4<<10))
-						assert.NoError(t, err)
-						n += read
-					}
-				})
-			}
-			readers.Wait()
-			rate := float64(unidentifiedRate * runtime.GOMAXPROCS(0))
-			want := time.Duration(conns*each/rate*float64(time.Second)) - unidentifiedBurst
-			if !c.paced {
-				want = 0
-			}
-			require.InDelta(t, want, time.Since(began), float64(10*time.Millisecond))
-		})
-	}
 }
 
 // TestUnfinishedHeaders: 6,000 connections with unfinished headers stay within the limit. Neither existing nor new

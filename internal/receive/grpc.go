@@ -8,12 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 	_ "google.golang.org/grpc/encoding/gzip" // registers the name; without it, the library refuses the call early
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/mem"
@@ -23,6 +25,7 @@ import (
 	"google.golang.org/grpc/tap"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"assay/internal/connlimit"
 	"assay/internal/requestid"
 	"assay/internal/wire"
 )
@@ -44,7 +47,6 @@ func (r *Receiver) newGRPCServer() *grpc.Server {
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.MaxHeaderListSize(maxHeaderBytes),
 		// Use static windows. Dynamic ones would let a sender fill 16 MiB for each call that is not being read.
-		grpc.ReadBufferSize(4 << 10), // the bytes that a connection may have handled before others have their turn
 		grpc.StaticStreamWindowSize(streamWindow),
 		grpc.StaticConnWindowSize(8 * streamWindow),
 		grpc.KeepaliveParams(keepalive.ServerParameters{
@@ -56,10 +58,11 @@ func (r *Receiver) newGRPCServer() *grpc.Server {
 		}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 	}
+	secure := insecure.NewCredentials()
 	if r.cfg.TLS != nil {
-		options = append(options, grpc.Creds(credentials.NewTLS(r.cfg.TLS)))
+		secure = credentials.NewTLS(r.cfg.TLS)
 	}
-	s := grpc.NewServer(options...)
+	s := grpc.NewServer(append(options, grpc.Creds(framed{secure}))...)
 	for signal, service := range map[wire.Signal]string{
 		wire.Traces:  "opentelemetry.proto.collector.trace.v1.TraceService",
 		wire.Metrics: "opentelemetry.proto.collector.metrics.v1.MetricsService",
@@ -77,6 +80,20 @@ func (r *Receiver) newGRPCServer() *grpc.Server {
 		}, nil)
 	}
 	return s
+}
+
+// framed limits the HTTP/2 frames of connections.
+type framed struct {
+	credentials.TransportCredentials
+}
+
+// ServerHandshake implements credentials.TransportCredentials.
+func (f framed) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	c, info, err := f.TransportCredentials.ServerHandshake(raw)
+	if limited, ok := raw.(*connlimit.Conn); ok && err == nil {
+		c = limited.Framed(c)
+	}
+	return c, info, err
 }
 
 type cancelKey struct{}

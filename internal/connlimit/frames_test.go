@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package connlimit
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/http2"
+)
+
+// stream is the server side of a connection whose client has sent some bytes.
+type stream struct {
+	net.Conn
+	io.Reader
+}
+
+func (s stream) Read(p []byte) (int, error) { return s.Reader.Read(p) }
+func (stream) RemoteAddr() net.Addr         { return address("client") }
+
+// written returns what a client sends: the preface and the frames that f writes.
+func written(tb testing.TB, f func(*http2.Framer) error) []byte {
+	tb.Helper()
+	var sent bytes.Buffer
+	_, _ = sent.WriteString(http2.ClientPreface)
+	require.NoError(tb, f(http2.NewFramer(&sent, nil)))
+	return sent.Bytes()
+}
+
+// frames are frames by name, each with what it costs in addition to the preface.
+var frames = []struct {
+	name  string
+	write func(*http2.Framer) error
+	cost  int
+}{
+	{"none", func(*http2.Framer) error { return nil }, 0},
+	{"SETTINGS", func(f *http2.Framer) error {
+		return f.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1})
+	}, 9 + 6 + frameCost},
+	{"PING", func(f *http2.Framer) error { return f.WritePing(false, [8]byte{}) }, 9 + 8 + frameCost},
+	{"RST_STREAM", func(f *http2.Framer) error { return f.WriteRSTStream(1, http2.ErrCodeCancel) }, 9 + 4 + frameCost},
+	{"HEADERS", func(f *http2.Framer) error {
+		return f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: make([]byte, 100), EndHeaders: true})
+	}, 9 + 100 + frameCost + callCost},
+	{"CONTINUATION", func(f *http2.Framer) error {
+		if err := f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1}); err != nil {
+			return err
+		}
+		return f.WriteContinuation(1, true, make([]byte, 100))
+	}, 9 + frameCost + callCost + 9 + 100 + frameCost},
+	{"DATA", func(f *http2.Framer) error { return f.WriteData(1, false, make([]byte, 10_000)) }, 9 + frameCost},
+	{"DATA, padded", func(f *http2.Framer) error { return f.WriteDataPadded(1, true, make([]byte, 10), make([]byte, 255)) }, 9 + frameCost},
+	{"DATA, then PING", func(f *http2.Framer) error {
+		if err := f.WriteData(1, true, make([]byte, 300)); err != nil {
+			return err
+		}
+		return f.WritePing(true, [8]byte{})
+	}, 9 + frameCost + 9 + 8 + frameCost},
+	{"unknown", func(f *http2.Framer) error { return f.WriteRawFrame(0xbe, 0xff, 1, make([]byte, 70_000)) }, 9 + 70_000 + frameCost},
+}
+
+func TestFrameCost(t *testing.T) {
+	for _, c := range frames {
+		t.Run(c.name, func(t *testing.T) {
+			sent := written(t, c.write)
+			const preface = len(http2.ClientPreface)
+			identified := framed{left: preface}
+			require.Equal(t, preface+c.cost, identified.cost(sent, false))
+			var payload int // of DATA
+			for at := preface; at < len(sent); {
+				size := int(sent[at])<<16 | int(sent[at+1])<<8 | int(sent[at+2])
+				if sent[at+3] == byte(http2.FrameData) {
+					payload += size
+				}
+				at += 9 + size
+			}
+			unidentified := framed{left: preface}
+			require.Equal(t, preface+c.cost+payload, unidentified.cost(sent, true))
+		})
+	}
+}
+
+// FuzzFrameCost: the cost of bytes does not depend on the reads that they arrive in, and is at least that of the
+// frames' heads.
+func FuzzFrameCost(f *testing.F) {
+	for _, c := range frames {
+		f.Add(written(f, c.write), 7, false)
+		f.Add(written(f, c.write), 40, true)
+	}
+	f.Fuzz(func(t *testing.T, sent []byte, size int, everything bool) {
+		whole := framed{left: len(http2.ClientPreface)}
+		want := whole.cost(sent, everything)
+		pieces := framed{left: len(http2.ClientPreface)}
+		var got int
+		for rest := sent; len(rest) > 0; {
+			n := max(1, min(len(rest), size))
+			got += pieces.cost(rest[:n], everything)
+			rest = rest[n:]
+		}
+		require.Equal(t, want, got)
+		require.Equal(t, whole, pieces)
+		if everything {
+			require.GreaterOrEqual(t, want, len(sent))
+		}
+	})
+}
+
+// TestFrameRate: all connections of an organization share its rate of frames, and those without an organization one
+// that counts everything they send. Nobody waits for the frames of another organization, or because of telemetry.
+func TestFrameRate(t *testing.T) {
+	const each = 256 << 10 // bytes of a connection's frames
+	pings := written(t, func(f *http2.Framer) error {
+		for range each / (9 + 8) {
+			if err := f.WritePing(false, [8]byte{}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	telemetry := written(t, func(f *http2.Framer) error {
+		for range each / (16 << 10) {
+			if err := f.WriteData(1, false, make([]byte, 16<<10)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	all := len(http2.ClientPreface) + each/(9+8)*(9+8+frameCost) // the cost of pings
+	for _, c := range []struct {
+		name          string
+		sent          []byte
+		organizations []string // of the connections
+		cost          int      // for the organization that waits longest
+	}{
+		{"frames of one organization", pings, []string{"a", "a", "a", "a"}, 4 * all},
+		{"frames of several organizations", pings, []string{"a", "b", "c", "c"}, 2 * all},
+		{"frames without an organization", pings, []string{"", "", ""}, 3 * all},
+		{"telemetry", telemetry, []string{"a", "a", "a"}, 0},
+		{"telemetry without an organization", telemetry, strings.Split(strings.Repeat(",", 63), ","), 64 * (len(telemetry) + each/(16<<10)*frameCost)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := New(Config{Limit: 100})
+				began := time.Now()
+				var readers sync.WaitGroup
+				for _, organization := range c.organizations {
+					conn := l.add(stream{Reader: bytes.NewReader(c.sent)})
+					conn.Identify(organization)
+					readers.Go(func() {
+						n, err := io.Copy(io.Discard, struct{ io.Reader }{conn.Framed(conn)})
+						assert.NoError(t, err)
+						assert.Len(t, c.sent, int(n))
+					})
+				}
+				readers.Wait()
+				rate := float64(frameRate * runtime.GOMAXPROCS(0))
+				want := max(0, time.Duration(float64(c.cost)/rate*float64(time.Second))-frameBurst)
+				require.InDelta(t, want, time.Since(began), float64(10*time.Millisecond))
+			})
+		})
+	}
+}
+
+// TestFrameRateEnds: a connection that is closed waits no longer.
+func TestFrameRateEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Config{Limit: 1})
+		client, server := net.Pipe()
+		conn := l.add(server)
+		l.pay("", 60*frameRate*runtime.GOMAXPROCS(0))
+		began := time.Now()
+		go func() { _, _ = client.Write([]byte(http2.ClientPreface)) }()
+		time.AfterFunc(time.Second, func() { _ = conn.Close() })
+		_, err := conn.Framed(conn).Read(make([]byte, 100))
+		require.NoError(t, err)
+		require.Equal(t, time.Second, time.Since(began))
+		require.NoError(t, client.Close())
+	})
+}
