@@ -67,6 +67,10 @@ func attacks() ([]attack, error) {
 		}},
 		attack{"calls over gRPC without a credential, and without waiting", 50, func(ctx context.Context, f *fairLoad, _ string) { f.calls(ctx, "") }},
 		attack{"calls over gRPC without waiting", 50, func(ctx context.Context, f *fairLoad, key string) { f.calls(ctx, key) }},
+		attack{"requests over HTTP without a credential, and without waiting", fairFlood, func(ctx context.Context, f *fairLoad, _ string) { f.pipeline(ctx, f.otlp) }},
+		attack{"requests on the REST listener without a credential, and without waiting", fairFlood, func(ctx context.Context, f *fairLoad, _ string) {
+			f.pipeline(ctx, f.rest)
+		}},
 		attack{"headers that never end, on the REST listener", 2000, func(ctx context.Context, f *fairLoad, _ string) { f.slowHeader(ctx) }},
 	)
 	return all, errors.Join(failures...)
@@ -255,14 +259,39 @@ func (f *fairLoad) calls(ctx context.Context, key string) {
 	if key != "" {
 		fields = append(fields, hpack.HeaderField{Name: "authorization", Value: "Bearer " + key})
 	}
-	var headers bytes.Buffer
-	encoder := hpack.NewEncoder(&headers)
-	for _, field := range fields {
-		field.Sensitive = true // not in the table of the connection, so that all calls have the same bytes
-		_ = encoder.WriteField(field)
-	}
+	f.withoutWaiting(ctx, f.grpc, func(out *bufio.Writer) error {
+		framer := http2.NewFramer(out, nil)
+		_, _ = out.WriteString(http2.ClientPreface)
+		err := framer.WriteSettings()
+		var headers bytes.Buffer
+		encoder := hpack.NewEncoder(&headers)
+		for id := uint32(1); err == nil && id < 1<<31; id += 2 {
+			if id <= 3 { // after the first call, the fields are in the table of the connection, and the bytes are the same
+				headers.Reset()
+				for _, field := range fields {
+					_ = encoder.WriteField(field)
+				}
+			}
+			err = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: headers.Bytes(), EndHeaders: true, EndStream: true})
+		}
+		return err
+	})
+}
+
+// pipeline sends requests over HTTP/1.1 as fast as a connection takes them.
+func (f *fairLoad) pipeline(ctx context.Context, address string) {
+	f.withoutWaiting(ctx, address, func(out *bufio.Writer) (err error) {
+		for err == nil {
+			_, err = out.WriteString("GET /none HTTP/1.1\r\nHost: assay\r\n\r\n")
+		}
+		return err
+	})
+}
+
+// withoutWaiting opens one connection after the other and sends on each until the server closes it, whatever it responds.
+func (f *fairLoad) withoutWaiting(ctx context.Context, address string, send func(*bufio.Writer) error) {
 	for ctx.Err() == nil {
-		c, err := new(net.Dialer).DialContext(ctx, "tcp", f.grpc)
+		c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 		if err != nil {
 			f.refused.Add(1)
 			pause(ctx)
@@ -270,15 +299,9 @@ func (f *fairLoad) calls(ctx context.Context, key string) {
 		}
 		end := context.AfterFunc(ctx, func() { _ = c.Close() })
 		go func() { _, _ = io.Copy(io.Discard, c) }()
-		out := bufio.NewWriterSize(c, 16<<10)
-		framer := http2.NewFramer(out, nil)
-		_, _ = out.WriteString(http2.ClientPreface)
-		err = framer.WriteSettings()
-		for id := uint32(1); err == nil && id < 1<<31; id += 2 {
-			err = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: headers.Bytes(), EndHeaders: true, EndStream: true})
-		}
+		_ = send(bufio.NewWriterSize(c, 16<<10)) // until the server closes the connection
 		end()
-		_ = c.Close() // the server may have closed it
+		_ = c.Close()
 		f.refused.Add(1)
 		pause(ctx)
 	}

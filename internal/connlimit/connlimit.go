@@ -36,7 +36,7 @@ type Limiter struct {
 	shares  *fair.Shares          // connections by organization
 	conns   map[string]*list.List // of *Conn by organization, most recently used last
 	answers *fair.Limiter         // bytes of large responses by organization
-	paid    map[string]time.Time  // when the HTTP/2 frames of each organization that has sent some are paid for
+	paid    map[string]time.Time  // when the requests and frames of each organization that has sent some are paid for
 	closed  uint64                // to make room
 	refused uint64                // for lack of room
 
@@ -53,13 +53,15 @@ type Conn struct {
 	peer    string // remote address
 	writing sync.Mutex
 
-	gone chan struct{} // closed with removed
+	gone  chan struct{} // closed with removed
+	known chan struct{} // closed when the connection has its first organization
 
 	// Guarded by limiter.mu.
 	organization string // of the last request; "" before the first one
 	requests     int    // in flight
 	place        *list.Element
 	removed      bool
+	free         int // cost that is left without waiting
 }
 
 // New returns a Limiter without connections.
@@ -102,11 +104,11 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Handler returns a handler that marks the connections of its requests as in use. Responses larger than 64 KiB take at
-// most about 256 MiB until clients have read them: an organization above its share of that gets status 503. Identify
+// Handler returns a handler that is Paced and marks the connections of its requests as in use. Responses larger than 64
+// KiB take at most about 256 MiB until clients have read them: an organization above its share of that gets status 503. Identify
 // sets the organization of a request.
 func (l *Limiter) Handler(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return l.Paced(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := l.Begin(r.RemoteAddr)
 		defer c.End()
 		if c != nil {
@@ -115,7 +117,7 @@ func (l *Limiter) Handler(next http.Handler) http.Handler {
 			w = a
 		}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), connKey{}, c)))
-	})
+	}))
 }
 
 type connKey struct{}
@@ -169,6 +171,9 @@ func (c *Conn) Identify(organization string) {
 	if c.organization == organization || c.removed {
 		return
 	}
+	if c.organization == "" {
+		close(c.known)
+	}
 	c.limiter.leave(c)
 	c.organization = organization
 	c.limiter.join(c)
@@ -209,7 +214,9 @@ func (l *Limiter) Stats() (open int, closed, refused uint64) {
 
 // add counts a connection. If there is no room, it closes the connection and returns nil.
 func (l *Limiter) add(of net.Conn) *Conn {
-	c := &Conn{Conn: of, limiter: l, peer: of.RemoteAddr().String(), gone: make(chan struct{})}
+	c := &Conn{
+		Conn: of, limiter: l, peer: of.RemoteAddr().String(), gone: make(chan struct{}), known: make(chan struct{}), free: free,
+	}
 	l.mu.Lock()
 	var evicted *Conn
 	organization, full := l.shares.GivesWay("", 1)

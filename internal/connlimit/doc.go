@@ -10,7 +10,8 @@
 // header of a request has arrived. If none is idle, a request is interrupted: the newest one of an organization, or
 // the oldest one without an accepted credential.
 //
-// Framed limits the HTTP/2 frames of an organization that carry no telemetry, such as the headers of requests.
+// Paced limits the requests of an organization over HTTP/1.1, and Framed its HTTP/2 frames that carry no telemetry, such
+// as the headers of requests.
 //
 // A reverse proxy sends requests of many organizations over a few connections. Each counts for the organization of
 // its last request, and the proxy has to limit its own clients.

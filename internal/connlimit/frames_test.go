@@ -6,14 +6,8 @@ import (
 	"bytes"
 	"io"
 	"net"
-	"runtime"
-	"strings"
-	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/http2"
 )
@@ -50,13 +44,13 @@ var frames = []struct {
 	{"RST_STREAM", func(f *http2.Framer) error { return f.WriteRSTStream(1, http2.ErrCodeCancel) }, 9 + 4 + frameCost},
 	{"HEADERS", func(f *http2.Framer) error {
 		return f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: make([]byte, 100), EndHeaders: true})
-	}, 9 + 100 + frameCost + callCost},
+	}, 9 + 100 + frameCost + headersCost},
 	{"CONTINUATION", func(f *http2.Framer) error {
 		if err := f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1}); err != nil {
 			return err
 		}
 		return f.WriteContinuation(1, true, make([]byte, 100))
-	}, 9 + frameCost + callCost + 9 + 100 + frameCost},
+	}, 9 + frameCost + headersCost + 9 + 100 + frameCost},
 	{"DATA", func(f *http2.Framer) error { return f.WriteData(1, false, make([]byte, 10_000)) }, 9 + frameCost},
 	{"DATA, padded", func(f *http2.Framer) error { return f.WriteDataPadded(1, true, make([]byte, 10), make([]byte, 255)) }, 9 + frameCost},
 	{"DATA, then PING", func(f *http2.Framer) error {
@@ -111,78 +105,5 @@ func FuzzFrameCost(f *testing.F) {
 		if everything {
 			require.GreaterOrEqual(t, want, len(sent))
 		}
-	})
-}
-
-// TestFrameRate: all connections of an organization share its rate of frames, and those without an organization one
-// that counts everything they send. Nobody waits for the frames of another organization, or because of telemetry.
-func TestFrameRate(t *testing.T) {
-	const each = 256 << 10 // bytes of a connection's frames
-	pings := written(t, func(f *http2.Framer) error {
-		for range each / (9 + 8) {
-			if err := f.WritePing(false, [8]byte{}); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	telemetry := written(t, func(f *http2.Framer) error {
-		for range each / (16 << 10) {
-			if err := f.WriteData(1, false, make([]byte, 16<<10)); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	all := len(http2.ClientPreface) + each/(9+8)*(9+8+frameCost) // the cost of pings
-	for _, c := range []struct {
-		name          string
-		sent          []byte
-		organizations []string // of the connections
-		cost          int      // for the organization that waits longest
-	}{
-		{"frames of one organization", pings, []string{"a", "a", "a", "a"}, 4 * all},
-		{"frames of several organizations", pings, []string{"a", "b", "c", "c"}, 2 * all},
-		{"frames without an organization", pings, []string{"", "", ""}, 3 * all},
-		{"telemetry", telemetry, []string{"a", "a", "a"}, 0},
-		{"telemetry without an organization", telemetry, strings.Split(strings.Repeat(",", 63), ","), 64 * (len(telemetry) + each/(16<<10)*frameCost)},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				l := New(Config{Limit: 100})
-				began := time.Now()
-				var readers sync.WaitGroup
-				for _, organization := range c.organizations {
-					conn := l.add(stream{Reader: bytes.NewReader(c.sent)})
-					conn.Identify(organization)
-					readers.Go(func() {
-						n, err := io.Copy(io.Discard, struct{ io.Reader }{conn.Framed(conn)})
-						assert.NoError(t, err)
-						assert.Len(t, c.sent, int(n))
-					})
-				}
-				readers.Wait()
-				rate := float64(frameRate * runtime.GOMAXPROCS(0))
-				want := max(0, time.Duration(float64(c.cost)/rate*float64(time.Second))-frameBurst)
-				require.InDelta(t, want, time.Since(began), float64(10*time.Millisecond))
-			})
-		})
-	}
-}
-
-// TestFrameRateEnds: a connection that is closed waits no longer.
-func TestFrameRateEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := New(Config{Limit: 1})
-		client, server := net.Pipe()
-		conn := l.add(server)
-		l.pay("", 60*frameRate*runtime.GOMAXPROCS(0))
-		began := time.Now()
-		go func() { _, _ = client.Write([]byte(http2.ClientPreface)) }()
-		time.AfterFunc(time.Second, func() { _ = conn.Close() })
-		_, err := conn.Framed(conn).Read(make([]byte, 100))
-		require.NoError(t, err)
-		require.Equal(t, time.Second, time.Since(began))
-		require.NoError(t, client.Close())
 	})
 }

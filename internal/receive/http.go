@@ -38,7 +38,7 @@ func (r *Receiver) newHTTPServer() *http.Server {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true) // only: an HTTP/2 client can cause much work with frames that belong to no request
 	s := &http.Server{
-		Handler:           r.HTTPHandler(),
+		Handler:           r.connections[HTTP].Paced(r.HTTPHandler()),
 		ReadHeaderTimeout: r.cfg.ArrivalTimeout,
 		ReadTimeout:       r.cfg.ArrivalTimeout,
 		WriteTimeout:      r.cfg.ArrivalTimeout + 2*r.cfg.AnswerTimeout, // from the header to the end of the response
