@@ -22,6 +22,7 @@ import (
 	agentrun "assay/internal/codebase/run"
 	"assay/internal/codebase/source"
 	"assay/internal/codebase/verify"
+	"assay/internal/rest"
 )
 
 // Values of --agent besides a URL.
@@ -112,6 +113,7 @@ func (c *agentConfig) problems() []error {
 	ck.that(c.AgentTimeout > 0 && c.AgentTimeout <= maxAgentTimeout, "--agent-timeout: %v is not in the range up to %v", c.AgentTimeout, maxAgentTimeout)
 	ck.that(c.AgentMaxInFlight > 0, "--agent-max-in-flight: %d is not positive", c.AgentMaxInFlight)
 	ck.that(c.AgentPathAlias == "" || pathAlias.MatchString(c.AgentPathAlias), "--agent-path-alias: %q is not a name of letters, digits, hyphens and underscores", c.AgentPathAlias)
+	ck.that(c.AgentPathAlias == "" || !rest.Serves(c.AgentPathAlias), "--agent-path-alias: /v1/%s has handlers of its own", c.AgentPathAlias)
 	ck.that(c.AgentBackendURL == "" || c.Agent == agentEmbedded || c.Agent == c.AgentBackendURL, "--agent and --agent-backend-url contradict each other")
 	where := c.agent()
 	if where == agentEmbedded || where == agentNone {

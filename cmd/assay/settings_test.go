@@ -276,7 +276,10 @@ func TestProblems(t *testing.T) {
 		"model cost": {func(c *serverConfig) {
 			c.AgentModelProvider, c.AgentModel, c.AgentModelBudget.Cost = "anthropic", "m", 1
 		}, "--agent-model-price"},
-		"data dir": {func(c *serverConfig) { c.DataDir = "" }, "--data-dir"},
+		"alias":           {func(c *serverConfig) { c.AgentPathAlias = "a/b" }, "--agent-path-alias"},
+		"alias taken":     {func(c *serverConfig) { c.AgentPathAlias = "services" }, "--agent-path-alias: /v1/services has handlers of its own"},
+		"alias taken too": {func(c *serverConfig) { c.AgentPathAlias = "agent" }, "--agent-path-alias"},
+		"data dir":        {func(c *serverConfig) { c.DataDir = "" }, "--data-dir"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg, err := defaultConfig()

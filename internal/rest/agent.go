@@ -49,6 +49,14 @@ func (s *server) agentPaths(path string) []string {
 	return []string{path, "/v1/" + s.cfg.AgentAlias + strings.TrimPrefix(path, agentRoot)}
 }
 
+// Serves reports whether the API has operations at or below /v1/NAME, so that NAME cannot be Config.AgentAlias.
+func Serves(name string) bool {
+	root := "/v1/" + name
+	return slices.ContainsFunc(loadDocument("/", "").operations, func(op *operation) bool {
+		return op.path == root || strings.HasPrefix(op.path, root+"/")
+	})
+}
+
 // passedOn are the header fields of a request that are forwarded to the backend.
 var passedOn = []string{"Accept", "Content-Type", "If-Modified-Since", "If-None-Match", "Traceparent", "User-Agent", "X-Request-Id"}
 

@@ -50,7 +50,8 @@ type Config struct {
 	// Keys manages API keys. nil: not configured; their operations respond 503.
 	Keys assay.KeyManager
 
-	// AgentAlias is a second name of the path /v1/agent, "" for none: its operations are at /v1/ALIAS too.
+	// AgentAlias is a second name of the path /v1/agent, "" for none: its operations are at /v1/ALIAS too. New panics if
+	// the API Serves it.
 	AgentAlias string
 
 	// Window is the scoring window that is shown for scores without one; default
