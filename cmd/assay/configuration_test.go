@@ -35,6 +35,10 @@ Flags take precedence over the environment, which takes precedence over the file
 ` + "`ASSAY_`" + ` variable is a warning. An empty variable is ignored. A flag whose name ends in ` + "`-file`" + ` reads a secret from a file, so that it appears in no
 process list. Sizes are numbers of bytes or have the unit KiB, MiB or GiB. Durations are written like 90s, 5m or 720h.
 
+A flag with several values is a list in the file: ` + "`cors-allowed-origins: [https://a.example, https://b.example]`" + `. On the
+command line and in the environment, commas separate the values. A flag marked as repeatable is given once for each value instead;
+its environment variable holds one value.
+
 ` + "`assay serve --help`" + ` shows the flags that most installations need, ` + "`assay serve --help-all`" + ` all of them. Flags for tuning
 are marked with an asterisk.
 

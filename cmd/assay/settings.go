@@ -33,7 +33,7 @@ type settings struct {
 	known   map[string]bool   // flags of all commands
 
 	loaded bool
-	file   map[string]string
+	file   map[string]any // texts, and lists of texts as []any
 	path   string
 
 	problems []error
@@ -101,11 +101,19 @@ func (s *settings) Resolve(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (an
 	return nil, nil
 }
 
-// check returns the value if it is valid for the flag, else nil.
-func (s *settings) check(source string, flag *kong.Flag, value string) any {
+// check returns the value if it is valid for the flag, else nil. A list for a flag with one value is that value, separated
+// by commas.
+func (s *settings) check(source string, flag *kong.Flag, value any) any {
+	if list, ok := value.([]any); ok && !flag.IsSlice() {
+		items := make([]string, len(list))
+		for i, item := range list {
+			items[i] = item.(string)
+		}
+		value = strings.Join(items, ",")
+	}
 	target := reflect.New(flag.Target.Type()).Elem()
 	err := flag.Mapper.Decode(&kong.DecodeContext{Value: flag.Value, Scan: kong.Scan().PushTyped(value, kong.FlagValueToken)}, target)
-	if err == nil && flag.Enum != "" && !flag.EnumMap()[value] {
+	if text, ok := value.(string); ok && err == nil && flag.Enum != "" && !flag.EnumMap()[text] {
 		err = fmt.Errorf("must be one of %s", strings.Join(flag.EnumSlice(), ", "))
 	}
 	if err != nil {
@@ -142,8 +150,9 @@ func (s *settings) load(ctx *kong.Context) {
 	}
 }
 
-// parseConfig parses a YAML mapping of flag names to scalars or lists of scalars.
-func parseConfig(text []byte, known map[string]bool) (map[string]string, []error) {
+// parseConfig parses a YAML mapping of flag names to scalars or lists of scalars. The values are strings, or []any of
+// strings, which is what kong decodes without splitting.
+func parseConfig(text []byte, known map[string]bool) (map[string]any, []error) {
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	var doc yaml.Node
 	switch err := dec.Decode(&doc); {
@@ -162,7 +171,7 @@ func parseConfig(text []byte, known map[string]bool) (map[string]string, []error
 	if root.Kind != yaml.MappingNode {
 		return nil, []error{fmt.Errorf("line %d: a mapping of settings is expected", root.Line)}
 	}
-	values := make(map[string]string)
+	values := make(map[string]any)
 	var problems []error
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		key, node := root.Content[i], root.Content[i+1]
@@ -189,7 +198,7 @@ func parseConfig(text []byte, known map[string]bool) (map[string]string, []error
 	return values, problems
 }
 
-func configValue(n *yaml.Node) (string, error) {
+func configValue(n *yaml.Node) (any, error) {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
@@ -197,16 +206,16 @@ func configValue(n *yaml.Node) (string, error) {
 	case n.Kind == yaml.ScalarNode && n.Tag != "!!null":
 		return n.Value, nil
 	case n.Kind == yaml.SequenceNode:
-		var items []string
+		items := []any{}
 		for _, c := range n.Content {
-			if c.Kind != yaml.ScalarNode || c.Tag == "!!null" || strings.Contains(c.Value, ",") {
-				return "", errors.New("a list of plain values without commas is expected")
+			if c.Kind != yaml.ScalarNode || c.Tag == "!!null" {
+				return nil, errors.New("a list of plain values is expected")
 			}
 			items = append(items, c.Value)
 		}
-		return strings.Join(items, ","), nil
+		return items, nil
 	default:
-		return "", errors.New("a value is expected")
+		return nil, errors.New("a value is expected")
 	}
 }
 

@@ -135,6 +135,30 @@ func TestListsInConfigFile(t *testing.T) {
 	cmd, err := parse(e)
 	require.NoError(t, err)
 	require.Equal(t, []string{"read", "ingest"}, cmd.(*keyCreateCmd).Scopes)
+
+	a, b := t.TempDir(), t.TempDir()
+	for name, c := range map[string]struct {
+		environ []string
+		text    string
+		get     func(*serverConfig) any
+		want    any
+	}{
+		"repeatable directories":    {nil, "agent-local-root: [" + a + ", " + b + "]\n", func(c *serverConfig) any { return c.AgentLocalRoot }, []string{a, b}},
+		"repeatable variables":      {nil, "agent-test-env: [A=1, 'B=2,3']\n", func(c *serverConfig) any { return c.AgentTestEnv }, []string{"A=1", "B=2,3"}},
+		"one of a repeatable flag":  {nil, "agent-test-env: A=1,2\n", func(c *serverConfig) any { return c.AgentTestEnv }, []string{"A=1,2"}},
+		"a variable is one value":   {[]string{"ASSAY_AGENT_TEST_ENV=A=1,2"}, "", func(c *serverConfig) any { return c.AgentTestEnv }, []string{"A=1,2"}},
+		"separated by commas":       {nil, "oidc-scopes: openid,email\n", func(c *serverConfig) any { return c.OIDCScopes }, []string{"openid", "email"}},
+		"empty":                     {nil, "cors-allowed-origins: []\n", func(c *serverConfig) any { return c.CORSAllowedOrigins }, []string{}},
+		"list for two numbers":      {nil, "agent-model-budget: [500000, 2.50]\n", func(c *serverConfig) any { return c.AgentModelBudget }, modelBudget{Tokens: 500_000, Cost: 2_500_000}},
+		"list of one for one value": {nil, "log-format: [json]\n", func(c *serverConfig) any { return c.LogFormat }, "json"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			args := []string{"--agent-model-provider", "anthropic", "--agent-model", "m", "--agent-model-price", "3,15", "--config", file(t, "assay.yaml", c.text)}
+			cfg, _, err := parseServe(t, c.environ, args...)
+			require.NoError(t, err)
+			require.Equal(t, c.want, c.get(&cfg))
+		})
+	}
 }
 
 func TestAllProblemsReported(t *testing.T) {
