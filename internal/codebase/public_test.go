@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/trace"
 
 	"assay"
 	"assay/internal/codebase/source"
@@ -296,6 +297,34 @@ func TestWebhooks(t *testing.T) {
 	code, _ := w.visit("GET", "/webhooks/gitlab", nil)
 	require.Equal(t, http.StatusMethodNotAllowed, code)
 	require.NotContains(t, w.log.String(), "hook-secret")
+}
+
+// TestPublicTraceID: every response in JSON to a request without a token has the trace id of the request.
+func TestPublicTraceID(t *testing.T) {
+	w := newForgeWorld(t)
+	const id = "4bf92f3577b34da6a3ce929d0e0e4736"
+	traceID, err := trace.TraceIDFromHex(id)
+	require.NoError(t, err)
+	inTrace := trace.ContextWithSpanContext(t.Context(), trace.NewSpanContext(trace.SpanContextConfig{TraceID: traceID}))
+	for _, c := range []struct {
+		method, target string
+		status         int
+	}{
+		{"GET", "/onboarding/callback/nope", 404},
+		{"DELETE", "/webhooks/github", 404},
+		{"POST", "/webhooks/github", 404},
+		{"GET", "/webhooks/gitlab", 405},
+		{"POST", "/webhooks/gitlab", 401},
+	} {
+		for ctx, want := range map[context.Context]string{t.Context(): "^[0-9a-f]{32}$", inTrace: "^" + id + "$"} {
+			rec := httptest.NewRecorder()
+			w.public.ServeHTTP(rec, httptest.NewRequestWithContext(ctx, c.method, c.target, strings.NewReader("{}")))
+			require.Equal(t, c.status, rec.Code, c.target)
+			var answer struct{ Meta meta }
+			require.NoError(t, json.Unmarshal(rec.Body.Bytes(), &answer), c.target)
+			require.Regexp(t, want, answer.Meta.TraceID, c.target)
+		}
+	}
 }
 
 // TestSlowWebhooks: senders whose bodies do not end leave room for others, also if they have many addresses.

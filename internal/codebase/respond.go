@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"assay"
+	"assay/internal/requestid"
 )
 
 // page is a list with its place in the whole list.
@@ -54,7 +55,10 @@ func some(s string) *string {
 
 type meta struct {
 	Timestamp time.Time `json:"timestamp"`
+	TraceID   string    `json:"trace_id"`
 }
+
+func (s *server) meta(r *http.Request) meta { return meta{s.now(), requestid.TraceID(r.Context())} }
 
 // Codes that the API itself does not have.
 const (
@@ -103,7 +107,7 @@ func (s *server) write(w http.ResponseWriter, r *http.Request, data any, err err
 	return s.writeJSON(w, r, http.StatusOK, struct {
 		Data json.RawMessage `json:"data"`
 		Meta meta            `json:"meta"`
-	}{text.Bytes(), meta{Timestamp: s.now()}})
+	}{text.Bytes(), s.meta(r)})
 }
 
 func (s *server) writeError(w http.ResponseWriter, r *http.Request, err error) int {
@@ -122,7 +126,7 @@ func (s *server) writeError(w http.ResponseWriter, r *http.Request, err error) i
 	return s.writeJSON(w, r, status, struct {
 		Error failure `json:"error"`
 		Meta  meta    `json:"meta"`
-	}{failure{refused.Code, refused.Message, refused.Details}, meta{Timestamp: s.now()}})
+	}{failure{refused.Code, refused.Message, refused.Details}, s.meta(r)})
 }
 
 // retryAfter sets Retry-After, in whole seconds.

@@ -13,6 +13,7 @@ import (
 
 	"assay"
 	"assay/internal/fair"
+	"assay/internal/requestid"
 )
 
 // readyTimeout limits one readiness check.
@@ -164,7 +165,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *server) serve(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{ResponseWriter: w, s: s, traceID: traceID(r.Context())}
+	x := &exchange{ResponseWriter: w, s: s, traceID: requestid.TraceID(r.Context())}
 	x.r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
 	defer x.recover()
 	w.Header().Add("Vary", "Accept-Encoding")

@@ -4,16 +4,13 @@ package sign
 
 import (
 	"bytes"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"time"
 
-	"go.opentelemetry.io/otel/trace"
-
 	"assay"
+	"assay/internal/requestid"
 )
 
 // Path is the path of the JWKS.
@@ -55,11 +52,7 @@ func (s *Signer) refuseMethod(w http.ResponseWriter, r *http.Request) {
 	body.Error.Code = assay.CodeMethodNotAllowed
 	body.Error.Message = "this path does not support the method of the request"
 	body.Meta.Timestamp = s.cfg.Now().UTC().Truncate(time.Microsecond)
-	id := trace.SpanContextFromContext(r.Context()).TraceID()
-	if !id.IsValid() {
-		rand.Read(id[:])
-	}
-	body.Meta.TraceID = hex.EncodeToString(id[:])
+	body.Meta.TraceID = requestid.TraceID(r.Context())
 	w.Header().Set("Allow", "GET, HEAD")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusMethodNotAllowed)

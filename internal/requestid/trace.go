@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rest
+package requestid
 
 import (
 	"context"
 
 	"go.opentelemetry.io/otel/trace"
-
-	"assay/internal/requestid"
 )
 
-// traceID returns the trace id of the span in ctx, which telemetry.Middleware sets and which continues the trace of
+// TraceID returns the trace id of the span in ctx, which telemetry.Middleware sets and which continues the trace of
 // the W3C traceparent header. Without a span, it is random.
-func traceID(ctx context.Context) string {
+func TraceID(ctx context.Context) string {
 	if span := trace.SpanContextFromContext(ctx); span.HasTraceID() {
 		return span.TraceID().String()
 	}
-	return requestid.New()
+	return New()
 }
