@@ -125,19 +125,22 @@ func TestAPIKeyFields(t *testing.T) {
 		f.call(t, "POST", "/api/v1/api-keys", body, reader)
 		require.Equal(t, want, fake.got, body)
 	}
-	for body, field := range map[string]string{
-		"":                     "body",
-		"x":                    "body",
-		"null":                 "body",
-		"[]":                   "body",
-		`{"description":1}`:    "description",
-		`{"scopes":"read"}`:    "scopes",
-		`{"expires_in":"30d"}`: "expires_in",
-		`{"expires_in":1.5}`:   "expires_in",
+	for body, want := range map[string][2]string{
+		"":                          {"body", "must be a JSON object"},
+		"x":                         {"body", "must be a JSON object"},
+		"null":                      {"body", "must be a JSON object"},
+		"[]":                        {"body", "must be a JSON object"},
+		`{"description":1}`:         {"description", "must be a string"},
+		`{"scopes":"read"}`:         {"scopes", "must be an array of strings"},
+		`{"scopes":["read",1]}`:     {"scopes", "must be an array of strings"},
+		`{"expires_in":"30d"}`:      {"expires_in", "must be an integer"},
+		`{"expires_in":1.5}`:        {"expires_in", "must be an integer"},
+		`{"expires_in":1e30}`:       {"expires_in", "must be an integer"},
+		`{"expires_in":{"days":1}}`: {"expires_in", "must be an integer"},
 	} {
 		a := f.call(t, "POST", "/api/v1/api-keys", body, reader).fails(t, 400, assay.CodeInvalid)
-		require.Contains(t, a.Error.Details, field, body)
-		require.Contains(t, a.Error.Message, field, body)
+		require.Equal(t, map[string]string{want[0]: want[1]}, a.Error.Details, body)
+		require.Contains(t, a.Error.Message, want[0], body)
 	}
 	f.call(t, "POST", "/api/v1/api-keys", strings.Repeat(" ", maxBody+1), reader).fails(t, 413, assay.CodeTooLarge)
 	for _, err := range []*assay.Error{assay.Invalid(map[string]string{"scopes": "x"}), assay.Errorf(assay.CodeForbidden, "x"), assay.Errorf(assay.CodeConflict, "x")} {

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"reflect"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -50,11 +52,35 @@ func (s *server) readObject(c *call) (body []byte, release func(), err error) {
 func decodeFields(body []byte, fields any) error {
 	if err := json.Unmarshal(body, fields); err != nil {
 		if mistyped, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && mistyped.Field != "" {
-			return assay.Invalid(map[string]string{mistyped.Field: "must not be a JSON " + mistyped.Value})
+			name, _, _ := strings.Cut(mistyped.Field, ".") // of an array, not of its element
+			return assay.Invalid(map[string]string{name: "must be " + jsonType(fields, name)})
 		}
 		return assay.Invalid(map[string]string{"body": "must be a JSON object"})
 	}
 	return nil
+}
+
+// jsonType describes the values of a field of a struct in JSON.
+func jsonType(fields any, name string) string {
+	kind := reflect.String
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(fields).Elem()) {
+		if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag != name {
+			continue
+		}
+		if kind = f.Type.Kind(); kind == reflect.Pointer {
+			kind = f.Type.Elem().Kind()
+		}
+	}
+	switch kind {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int64:
+		return "an integer"
+	case reflect.Slice:
+		return "an array of strings"
+	default:
+		return "a string"
+	}
 }
 
 // readJSON reads the body of a request. A PATCH requires a JSON object. The
@@ -70,13 +96,17 @@ func readJSON(r *http.Request, method string) ([]byte, error) {
 		}
 		return nil, &assay.Error{Code: assay.CodeInvalid, Message: "the body did not arrive", Err: err}
 	}
-	switch object := method == http.MethodPatch; {
+	object, want := method == http.MethodPatch, "must be JSON"
+	if object {
+		want = "must be a JSON object"
+	}
+	switch {
 	case len(body) == 0 && !object:
 		return nil, nil
 	case !utf8.Valid(body) || !json.Valid(body): // RFC 8259, section 8.1
-		return nil, assay.Invalid(map[string]string{"body": "must be JSON"})
+		return nil, assay.Invalid(map[string]string{"body": want})
 	case object && bytes.TrimLeft(body, " \t\r\n")[0] != '{':
-		return nil, assay.Invalid(map[string]string{"body": "must be a JSON object"})
+		return nil, assay.Invalid(map[string]string{"body": want})
 	default:
 		return body, nil
 	}

@@ -206,21 +206,21 @@ func TestWebhookFields(t *testing.T) {
 	require.Equal(t, "Critical", got.MinSeverity)
 	require.NotContains(t, a.Body.String(), "secret")
 
-	for body, field := range map[string]string{
-		"":                              "body",
-		"x":                             "body",
-		"null":                          "body",
-		"[]":                            "body",
-		`{"name":1}`:                    "name",
-		`{"event_types":[1]}`:           "event_types",
-		`{"is_enabled":"yes"}`:          "is_enabled",
-		`{"name":""}`:                   "checked",
-		`{"event_types":["x"]}`:         "checked",
-		`{"event_types":["RES-005"]}`:   "checked",
-		`{"name":"x","environments":1}`: "environments",
+	for body, want := range map[string][2]string{
+		"":                              {"body", "must be a JSON object"},
+		"x":                             {"body", "must be a JSON object"},
+		"null":                          {"body", "must be a JSON object"},
+		"[]":                            {"body", "must be a JSON object"},
+		`{"name":1}`:                    {"name", "must be a string"},
+		`{"event_types":[1]}`:           {"event_types", "must be an array of strings"},
+		`{"is_enabled":"yes"}`:          {"is_enabled", "must be true or false"},
+		`{"name":""}`:                   {"checked", "by the manager"},
+		`{"event_types":["x"]}`:         {"checked", "by the manager"},
+		`{"event_types":["RES-005"]}`:   {"checked", "by the manager"},
+		`{"name":"x","environments":1}`: {"environments", "must be an array of strings"},
 	} {
 		a := f.call(t, "PUT", hookPath, body, reader).fails(t, 400, assay.CodeInvalid)
-		require.Contains(t, a.Error.Details, field, body)
+		require.Equal(t, map[string]string{want[0]: want[1]}, a.Error.Details, body)
 	}
 	f.call(t, "PUT", "/api/v1/webhooks/"+unknownID, "[]", reader).fails(t, 400, assay.CodeInvalid)
 	f.call(t, "PUT", hookPath, strings.Repeat(" ", maxBody+1), reader).fails(t, 413, assay.CodeTooLarge)
