@@ -33,11 +33,11 @@ type OrganizationScore struct {
 	UpdatedAt string `json:"updated_at"`
 }
 
-// tierFeatures lists the features of each plan. Every plan includes all features and
-// insight types of assay. The last two features belong to the agent backend, which checks
-// plans on its own; assay only reports the plan.
+// tierFeatures lists the features of each plan. Every plan includes all insight types of assay, and all features except
+// partner migrations, which the agent allows for the plan enterprise only. An agent elsewhere may check plans in another
+// way.
 var tierFeatures = map[assay.Tier][]string{
-	assay.TierFree:       {"services", "insights", "insight_summaries", "log_volume", "service_analytics"},
+	assay.TierFree:       {"services", "insights", "insight_summaries", "log_volume", "service_analytics", "codebase_agent"},
 	assay.TierPro:        {"services", "insights", "insight_summaries", "log_volume", "service_analytics", "codebase_agent"},
 	assay.TierEnterprise: {"services", "insights", "insight_summaries", "log_volume", "service_analytics", "codebase_agent", "partner_migration"},
 }

@@ -643,9 +643,11 @@ func TestServiceWithoutRecords(t *testing.T) {
 	require.Equal(t, got.CreatedAt, got.LastSeenAt)
 }
 
+// TestTiers: the plans list what the agent allows them.
 func TestTiers(t *testing.T) {
 	f := newFixture(t)
-	for _, tier := range []assay.Tier{assay.TierFree, assay.TierPro, assay.TierEnterprise} {
+	all := []string{"services", "insights", "insight_summaries", "log_volume", "service_analytics", "codebase_agent"}
+	for tier, features := range map[assay.Tier][]string{assay.TierFree: all, assay.TierPro: all, assay.TierEnterprise: append(all, "partner_migration")} {
 		f.orgs[0].Tier, f.orgs[0].Score = tier, nil
 		var o struct {
 			Tier struct {
@@ -657,7 +659,7 @@ func TestTiers(t *testing.T) {
 		}
 		require.NoError(t, json.Unmarshal(f.get(t, "/api/v1/organization").ok(t).Data, &o))
 		require.Equal(t, string(tier), o.Tier.Name)
-		require.Equal(t, tierFeatures[tier], o.Tier.Features)
+		require.Equal(t, features, o.Tier.Features)
 		require.Nil(t, o.Tier.AllowedInsightTypes)
 		require.Nil(t, o.Score)
 	}
