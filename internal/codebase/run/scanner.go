@@ -86,13 +86,13 @@ func (s *Scanner) Change(ctx context.Context, dir string, settings assay.Reposit
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case limited.Err() != nil:
-		return nil, assay.Errorf(assay.CodeUnprocessable, "the review did not finish within %v", s.Time)
+		return nil, assay.Errorf(assay.CodeUnprocessable, "%s did not finish within %v", taskOf(&c), s.Time)
 	case errors.Is(err, sandbox.ErrTooMuchOutput):
-		return nil, assay.Errorf(assay.CodeUnprocessable, "the report of the review is too large")
+		return nil, assay.Errorf(assay.CodeUnprocessable, "the report of %s is too large", taskOf(&c))
 	case errors.As(err, &failed) && (strings.Contains(failed.Stderr, "out of memory") || strings.Contains(failed.Stderr, "cannot allocate memory")):
-		return nil, assay.Errorf(assay.CodeUnprocessable, "the review needs more memory than the limit of %d MiB", s.Memory>>20)
+		return nil, assay.Errorf(assay.CodeUnprocessable, "%s needs more memory than the limit of %d MiB", taskOf(&c), s.Memory>>20)
 	case errors.As(err, &failed):
-		return nil, &assay.Error{Code: assay.CodeUnprocessable, Message: "the review ended early: " + firstLine(failed.Stderr), Err: err}
+		return nil, &assay.Error{Code: assay.CodeUnprocessable, Message: taskOf(&c) + " failed: " + firstLine(failed.Stderr), Err: err}
 	default:
 		return nil, err
 	}
@@ -100,11 +100,27 @@ func (s *Scanner) Change(ctx context.Context, dir string, settings assay.Reposit
 	err = json.Unmarshal(out.Bytes(), &r)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("decode the report of the review: %w", err)
+		return nil, fmt.Errorf("decode the report of %s: %w", taskOf(&c), err)
 	case r.Report == nil || !c.None() && r.Patch == nil:
-		return nil, errors.New("the report of the review is not complete")
+		return nil, fmt.Errorf("the report of %s is not complete", taskOf(&c))
 	}
 	return &r, nil
+}
+
+// taskOf names what the child does, for messages to the caller.
+func taskOf(c *worker.Change) string {
+	switch {
+	case c.Instrument != "":
+		return "the instrumentation"
+	case c.Migrate:
+		return "the migration"
+	case len(c.Fix) > 0:
+		return "the fix"
+	case len(c.Parse) > 0:
+		return "the check of the change"
+	default:
+		return "the review"
+	}
 }
 
 // firstLine returns the first line of a program's errors, which may contain names of files.

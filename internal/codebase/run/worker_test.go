@@ -463,20 +463,29 @@ func TestScanner(t *testing.T) {
 	_, err = script(`read line; echo "{\"errors\":[{\"file\":\"\",\"message\":\"x\"}]}"; [ "$line" = '`+optionsOf(t, dir)+`' ]`).Review(t.Context(), dir, assay.RepositorySettings{Ignore: []string{"vendor"}, DisabledChecks: []string{"span-noise", "check of a later version"}})
 	require.NoError(t, err)
 
-	for name, c := range map[string]struct{ script, want string }{
-		"crash":    {"echo 'fatal: x' >&2; exit 2", "ended early"},
-		"silence":  {"sleep 60", "did not finish"},
-		"flood":    {"yes", "too large"},
-		"no JSON":  {"echo x", "decode"},
-		"memory":   {"echo 'fatal error: runtime: out of memory' >&2; exit 2", "more memory"},
-		"too long": {"printf '%0500d' 1 >&2; exit 1", "ended early"},
+	for name, c := range map[string]struct {
+		script string
+		change worker.Change
+		want   string
+	}{
+		"crash":           {"echo 'fatal: x' >&2; exit 2", worker.Change{}, `the review failed: "fatal: x"`},
+		"instrumentation": {"echo 'assay: no manifest' >&2; exit 1", worker.Change{Instrument: "minimum"}, `the instrumentation failed: "no manifest"`},
+		"migration":       {"echo 'assay: x' >&2; exit 1", worker.Change{Migrate: true}, `the migration failed: "x"`},
+		"fix":             {"echo 'assay: x' >&2; exit 1", worker.Change{Fix: []string{"otel-000000000001"}}, `the fix failed: "x"`},
+		"changed files":   {"echo 'assay: x' >&2; exit 1", worker.Change{Parse: []string{"a.go"}}, `the check of the change failed: "x"`},
+		"silence":         {"sleep 60", worker.Change{}, "the review did not finish"},
+		"flood":           {"yes", worker.Change{}, "the report of the review is too large"},
+		"no JSON":         {"echo x", worker.Change{Migrate: true}, "decode the report of the migration"},
+		"no patch":        {"echo '{\"report\":{}}'", worker.Change{Migrate: true}, "the report of the migration is not complete"},
+		"memory":          {"echo 'fatal error: runtime: out of memory' >&2; exit 2", worker.Change{}, "the review needs more memory"},
+		"too long":        {"printf '%0500d' 1 >&2; exit 1", worker.Change{}, "the review failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := script(c.script)
 			if name == "silence" {
 				s.Time = 50 * time.Millisecond
 			}
-			_, err := s.Review(t.Context(), dir, assay.RepositorySettings{})
+			_, err := s.Change(t.Context(), dir, assay.RepositorySettings{}, c.change)
 			require.ErrorContains(t, err, c.want)
 			require.Less(t, len(err.Error()), 400)
 		})
