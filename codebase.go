@@ -119,7 +119,7 @@ type Run struct {
 	CreatedAt      time.Time
 	StartedAt      time.Time
 	EndedAt        time.Time
-	SeenAt         time.Time       // when the replica that runs it renewed its lease
+	SeenAt         time.Time       // when the replica that runs it last renewed its lease or saved it
 	Input          json.RawMessage // what the caller asked for beyond the repository
 	Result         json.RawMessage // nil until there is one
 	Error          string          // why it failed, for the caller; a message

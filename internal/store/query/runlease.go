@@ -183,8 +183,8 @@ func (q *Queries) UpdateRun(ctx context.Context, holder string, r *assay.Run, ev
 		case ended == 0:
 			ended = Micros(now)
 		}
-		b.Exec(`UPDATE runs SET status = $1, commit_sha = $2, phase = $3, phase_times = $4, result = $5, error = $6, ended_at = $7, events = $8, holder = $9 WHERE run = $10`,
-			status, Text(r.Commit), Text(r.Phase), document(times), document(r.Result), message(r.Error), ended, h.events, keeps, h.run)
+		b.Exec(`UPDATE runs SET status = $1, commit_sha = $2, phase = $3, phase_times = $4, result = $5, error = $6, ended_at = $7, events = $8, holder = $9, seen_at = $10 WHERE run = $11`,
+			status, Text(r.Commit), Text(r.Phase), document(times), document(r.Result), message(r.Error), ended, h.events, keeps, Micros(now), h.run)
 		return tx.Send(ctx, b)
 	})
 }

@@ -274,6 +274,7 @@ func testRunEvents(t *testing.T, s *suite) {
 	got, err := s.Run(ctx, org, run.ID)
 	require.NoError(t, err)
 	run.Ref, run.Error = "", strings.Repeat("é", assay.MaxMessageBytes/2)
+	run.SeenAt = micro(s.clock.now())
 	require.Equal(t, run, got)
 
 	big := json.RawMessage(`"` + strings.Repeat("x", assay.MaxDocumentBytes) + `"`)
