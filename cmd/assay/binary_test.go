@@ -66,7 +66,7 @@ func TestScoreExitCodes(t *testing.T) {
 		{name: "missing file", args: []string{"/does/not/exist"}, code: 2, stderr: []string{"assay: /does/not/exist: no such file or directory\n"}},
 		{name: "broken file", args: []string{broken}, code: 2, stderr: []string{broken, fmt.Sprintf("byte %d:", len(recording(t))+len(`{"resourceSpans": `))}},
 		{name: "one of two broken", args: []string{good, broken}, code: 2, stderr: []string{broken}},
-		{name: "no OTLP", args: []string{"-"}, stdin: "hello\n", code: 2, stderr: []string{"assay: standard input: not OTLP: this looks like plain text"}},
+		{name: "no OTLP", args: []string{"-"}, stdin: "hello\n", code: 2, stderr: []string{"assay: standard input: byte 0: not OTLP: this looks like plain text"}},
 		{name: "another format", args: []string{"-"}, stdin: "# HELP up x\n", code: 2, stderr: []string{"not OTLP: this looks like metrics in the text format of Prometheus"}},
 		{name: "directory", args: []string{filepath.Dir(good)}},
 		{name: "missing directory", args: []string{filepath.Dir(good) + "/x/"}, code: 2, stderr: []string{"/x/"}},
@@ -157,9 +157,9 @@ func TestScoreDirectory(t *testing.T) {
 	r = runBinary(t, "", "score", "--format", "json", dir)
 	require.Zero(t, r.code, r.stderr)
 	for name, why := range map[string]string{"README.md": "not OTLP: this looks like plain text", "b/package.json": "not OTLP: this looks like JSON", "b/rotated.jsonl": "input is empty"} {
-		require.Contains(t, r.stderr, "assay: skipped "+filepath.Join(dir, filepath.FromSlash(name))+": "+why)
+		require.Contains(t, r.stderr, "assay: skipped "+filepath.Join(dir, filepath.FromSlash(name))+": byte 0: "+why)
 	}
-	require.Contains(t, r.stderr, filepath.Join(dir, "b", "x assay: all is well\uFFFD")+": not OTLP", "a name cannot add a line")
+	require.Contains(t, r.stderr, filepath.Join(dir, "b", "x assay: all is well\uFFFD")+": byte 0: not OTLP", "a name cannot add a line")
 	require.NoError(t, json.Unmarshal([]byte(r.stdout), &got))
 	require.EqualValues(t, 2, got.Totals.Spans)
 	r = runBinary(t, "", "score", filepath.Join(dir, "README.md"))

@@ -67,14 +67,13 @@ type InputError struct {
 	Err    error
 }
 
-// Error returns the name, the offset if the error is at a place of the input, and the cause.
+// Error returns the name, the offset unless the input could not be opened, and the cause.
 func (e *InputError) Error() string {
-	if path, ok := errors.AsType[*fs.PathError](e.Err); ok {
-		return fmt.Sprintf("%s: %v", e.Name, path.Err)
-	}
 	text := e.Err.Error()
-	if notOTLP(e) {
-		return fmt.Sprintf("%s: %s", e.Name, text)
+	if path, ok := errors.AsType[*fs.PathError](e.Err); ok {
+		if text = path.Err.Error(); path.Op != "read" {
+			return e.Name + ": " + text
+		}
 	}
 	var w *wire.Error
 	if errors.As(e.Err, &w) { // its offset is included in e.Offset

@@ -8,8 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
+	"syscall"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/klauspost/compress/gzip"
@@ -177,15 +180,31 @@ func TestUnreadable(t *testing.T) {
 		"a good request, then another": {[]byte(empty + "\n" + `{"traceId":"1","id":"2","duration":3}`), fmt.Sprintf("byte %d: not OTLP: this looks like traces in Zipkin's JSON", len(empty)+1)},
 		"zeros":                        {make([]byte, 1<<20), "all messages are empty"},
 		"white space":                  {[]byte(" \n\n"), "white space"},
+		"nothing":                      {nil, "byte 0: input is empty"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := scoreText(t, c.input)
 			var input *offline.InputError
 			require.ErrorAs(t, err, &input)
 			require.ErrorContains(t, err, c.want)
-			require.True(t, strings.HasPrefix(err.Error(), "input: "), err)
-			require.True(t, input.Offset == 0 || strings.HasPrefix(err.Error(), fmt.Sprintf("input: byte %d: ", input.Offset)), err)
+			require.True(t, strings.HasPrefix(err.Error(), fmt.Sprintf("input: byte %d: ", input.Offset)), err)
 		})
+	}
+}
+
+// TestBrokenInput: an input that can be opened but not read to its end is unreadable at an offset.
+func TestBrokenInput(t *testing.T) {
+	const text = `{"resourceLogs":[]}`
+	for want, open := range map[string]func() (io.ReadCloser, error){
+		"a.jsonl: byte 19: input/output error": func() (io.ReadCloser, error) {
+			return io.NopCloser(io.MultiReader(strings.NewReader(text), iotest.ErrReader(&fs.PathError{Op: "read", Path: "/a.jsonl", Err: syscall.EIO}))), nil
+		},
+		"a.jsonl: no such file or directory": func() (io.ReadCloser, error) {
+			return nil, &fs.PathError{Op: "open", Path: "/a.jsonl", Err: syscall.ENOENT}
+		},
+	} {
+		_, err := offline.Score(t.Context(), offline.Config{Inputs: []offline.Input{{Name: "a.jsonl", Open: open}}})
+		require.EqualError(t, err, want)
 	}
 }
 
