@@ -21,11 +21,11 @@ type keyCmd struct {
 
 type keyCreateCmd struct {
 	storeConfig
-	Organization string        `default:"default" placeholder:"NAME" help:"Organization of the key (${default})."`
-	Name         string        `required:"" placeholder:"NAME" help:"Name of the key."`
-	Scopes       []string      `default:"read,agent,ingest" placeholder:"SCOPE" help:"Scopes of the key: read, agent, ingest, admin (${default})."`
-	ExpiresIn    time.Duration `help:"Lifetime of the key. Default: unlimited."`
-	APIKeyPrefix string        `name:"api-key-prefix" placeholder:"TEXT" help:"Prefix of the API keys of a new store, which keeps it. Default: assay."`
+	Organization string         `default:"default" placeholder:"NAME" help:"Organization of the key (${default})."`
+	Name         string         `required:"" placeholder:"NAME" help:"Name of the key."`
+	Scopes       []string       `default:"read,agent,ingest" placeholder:"SCOPE" help:"Scopes of the key: read, agent, ingest, admin (${default})."`
+	ExpiresIn    *time.Duration `help:"Lifetime of the key. Default: unlimited."`
+	APIKeyPrefix string         `name:"api-key-prefix" placeholder:"TEXT" help:"Prefix of the API keys of a new store, which keeps it. Default: assay."`
 }
 
 func (c *keyCreateCmd) problems() []error {
@@ -36,7 +36,9 @@ func (c *keyCreateCmd) problems() []error {
 	for _, s := range c.Scopes {
 		ck.that(slices.Contains(assay.Scopes(), assay.Scope(s)), "--scopes: %q is not one of read, agent, ingest and admin", s)
 	}
-	ck.that(c.ExpiresIn >= 0, "--expires-in: %v is negative", c.ExpiresIn)
+	if c.ExpiresIn != nil {
+		ck.that(*c.ExpiresIn > 0, "--expires-in: %v is not positive; a key without the flag never expires", *c.ExpiresIn)
+	}
 	ck.err("api-key-prefix", checkKeyPrefix(c.APIKeyPrefix))
 	return ck.problems
 }
@@ -59,8 +61,8 @@ func (c *keyCreateCmd) Run(e *environment) error {
 				stored.Scopes = append(stored.Scopes, scope)
 			}
 		}
-		if c.ExpiresIn > 0 {
-			stored.ExpiresAt = time.Now().Add(c.ExpiresIn)
+		if c.ExpiresIn != nil {
+			stored.ExpiresAt = time.Now().Add(*c.ExpiresIn)
 		}
 		if err := s.CreateAPIKey(ctx, stored, assay.APIKeyLimits{}); err != nil {
 			return err

@@ -108,6 +108,8 @@ func TestUsageErrors(t *testing.T) {
 		"unknown rule":     {"rules", "RES-999"},
 		"bad tier":         {"organization", "set-tier", "default", "gold"},
 		"bad scope":        {"key", "create", "--name", "x", "--scopes", "read,write"},
+		"no lifetime":      {"key", "create", "--name", "x", "--expires-in", "0s"},
+		"a past lifetime":  {"key", "create", "--name", "x", "--expires-in=-1h"},
 		"bad status":       {"insight", "list", "--status", "open"},
 		"unknown store":    {"store", "migrate", "--store", "mysql://localhost/assay"},
 		"bad config file":  {"version", "--config", "/does/not/exist.yaml"},
