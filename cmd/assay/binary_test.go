@@ -205,7 +205,7 @@ func TestScoreFormats(t *testing.T) {
 		require.Equal(t, r.stdout, string(text), format)
 	}
 	r := runBinary(t, "", "score", "--output", "/does/not/exist/report", in)
-	require.Equal(t, 1, r.code)
+	require.Equal(t, exitUsage, r.code)
 	require.Contains(t, r.stderr, "write the report")
 }
 

@@ -117,7 +117,7 @@ func TestReviewFormats(t *testing.T) {
 		require.Equal(t, r.stdout, string(text), format)
 	}
 	r := call{}.run("review", "--output", "/does/not/exist/report", dir)
-	require.Equal(t, 1, r.code)
+	require.Equal(t, exitUsage, r.code)
 	require.Contains(t, r.stderr, "write the report")
 }
 

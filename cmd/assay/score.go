@@ -229,14 +229,14 @@ func (c *scoreCmd) write(e *environment, r *report.Report) error {
 	})
 }
 
-// writeTo calls write with a new file, or with standard output for "".
+// writeTo calls write with a new file, or with standard output for "". A file that cannot be created is a usage error.
 func (e *environment) writeTo(output string, write func(io.Writer) error) (err error) {
 	if output == "" {
 		return write(e.stdout)
 	}
 	f, err := os.Create(output)
 	if err != nil {
-		return err
+		return usageError{err}
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	return write(f)
