@@ -110,17 +110,13 @@ func (r *Receiver) export(stream grpc.ServerStream, signal wire.Signal) error {
 	ctx := withRequestID(stream.Context(), metadata.ValueFromIncomingContext(stream.Context(), requestid.Header))
 	// SetHeader fails only if the call has ended, and then no client is left to read the header.
 	_ = grpc.SetHeader(ctx, metadata.Pairs(requestid.Header, requestid.FromContext(ctx)))
-	var authorization string
-	if values := metadata.ValueFromIncomingContext(ctx, "authorization"); len(values) > 0 {
-		authorization = values[0]
-	}
 	var remoteAddr string
 	if p, ok := peer.FromContext(ctx); ok && p.Addr != nil {
 		remoteAddr = p.Addr.String()
 	}
 	q := r.request(GRPC, signal)
 	defer q.answered()
-	warning, err := q.serve(ctx, authorization, remoteAddr, func(ctx context.Context) (string, error) {
+	warning, err := q.serve(ctx, metadata.ValueFromIncomingContext(ctx, "authorization"), remoteAddr, func(ctx context.Context) (string, error) {
 		body, enc, err := q.readGRPC(ctx, stream.Context())
 		if err != nil {
 			return "", err

@@ -86,7 +86,7 @@ func (r *Receiver) serveHTTP(w http.ResponseWriter, hr *http.Request) {
 	q := r.request(HTTP, signal)
 	defer q.answered()
 	var json, arrived bool
-	warning, err := q.serve(ctx, hr.Header.Get("Authorization"), hr.RemoteAddr, func(ctx context.Context) (string, error) {
+	warning, err := q.serve(ctx, hr.Header.Values("Authorization"), hr.RemoteAddr, func(ctx context.Context) (string, error) {
 		var err error
 		if json, err = isJSON(hr.Header); err != nil {
 			return "", err

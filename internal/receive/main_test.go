@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -166,7 +167,7 @@ type sender struct {
 // request is sent by a test. Its body is sent unmodified.
 type request struct {
 	signal        wire.Signal
-	authorization string
+	authorization string // lines: a field for each
 	encoding      string
 	body          io.Reader
 	size          int64 // of body; -1: unknown
@@ -214,8 +215,8 @@ func (r *request) prepare(t testing.TB, s *server, method, url string, body io.R
 	}
 	hr, err := http.NewRequestWithContext(r.ctx, method, url, body)
 	require.NoError(t, err)
-	if r.authorization != "" {
-		hr.Header.Set("Authorization", r.authorization)
+	for value := range strings.Lines(r.authorization) {
+		hr.Header.Add("Authorization", strings.TrimSpace(value))
 	}
 	return hr
 }

@@ -147,6 +147,7 @@ func TestOutcomes(t *testing.T) {
 		{name: "not found", authorization: goodKey, err: assay.Errorf(assay.CodeNotFound, "the secret cause"), outcome: receive.Failed, message: "internal error", ingested: true},
 		{name: "no credential", outcome: receive.Unauthenticated, message: "no credential"},
 		{name: "unknown key", authorization: "Bearer x", outcome: receive.Unauthenticated, message: "unknown key"},
+		{name: "two credentials", authorization: goodKey + "\n" + goodKey, outcome: receive.Unauthenticated, message: "unknown key"},
 		{name: "bad token", authorization: "Bearer a.b.c", outcome: receive.Unauthenticated, message: "unknown token"},
 		{name: "no scope", authorization: readOnlyKey, outcome: receive.Forbidden, message: "credential does not permit sending telemetry"},
 		{name: "user", authorization: userToken, outcome: receive.Forbidden, message: "credential does not permit sending telemetry"},

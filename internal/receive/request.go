@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"assay"
@@ -77,7 +78,7 @@ func (r *Receiver) request(t Transport, signal wire.Signal) *request {
 // the request is evicted. The returned error is the response to the sender. The connection is in use until answered
 // is called.
 func (q *request) serve(
-	ctx context.Context, authorization, remoteAddr string, f func(context.Context) (warning string, err error),
+	ctx context.Context, authorization []string, remoteAddr string, f func(context.Context) (warning string, err error),
 ) (warning string, err error) {
 	defer func() { q.observe(ctx, err) }()
 	q.conn = q.connections[q.event.Transport].Begin(remoteAddr)
@@ -133,10 +134,11 @@ func (q *request) deadline() time.Time {
 	return q.began.Add(q.arrivalTime + q.cfg.AnswerTimeout*9/10)
 }
 
-func (q *request) authenticate(ctx context.Context, authorization, remoteAddr string) error {
+func (q *request) authenticate(ctx context.Context, authorization []string, remoteAddr string) error {
 	ctx, cancel := context.WithDeadline(ctx, q.deadline())
 	defer cancel()
-	principal, err := q.cfg.Authenticate(ctx, authorization, remoteAddr)
+	// Join repeated fields to a value that matches no credential, instead of choosing one of them.
+	principal, err := q.cfg.Authenticate(ctx, strings.Join(authorization, ", "), remoteAddr)
 	if err != nil {
 		return err
 	}
