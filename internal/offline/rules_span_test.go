@@ -4,6 +4,7 @@ package offline_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -40,6 +41,9 @@ func spans(n, trace, from, parent int, set ...func(*tracepb.Span)) []*tracepb.Sp
 	}
 	return list
 }
+
+// repeated returns a span n times.
+func repeated(n int, s *tracepb.Span) []*tracepb.Span { return slices.Repeat([]*tracepb.Span{s}, n) }
 
 const (
 	internal = tracepb.Span_SPAN_KIND_INTERNAL
@@ -78,6 +82,13 @@ func TestTraceRules(t *testing.T) {
 		{name: "spans without a trace id are in no trace", in: []Request{Traces(Spans(a, spans(11, 1, 1, 0, kind(internal), func(s *tracepb.Span) { s.TraceId = nil })...))}, want: []string{"a: ~SPA-001 ~SPA-002 ~SPA-005 +SPA-006"}},
 		{name: "an all-zero trace id is none", in: []Request{Traces(Spans(a, spans(11, 1, 1, 0, kind(internal), func(s *tracepb.Span) { s.TraceId = make([]byte, 16) })...))}, want: []string{"a: ~SPA-001"}},
 
+		{name: "6 internal spans twice", in: []Request{Traces(Spans(a, spans(6, 1, 1, 0, kind(internal))...)), Traces(Spans(Service("a", "x", "y"), spans(6, 1, 1, 0, kind(internal))...))}, want: []string{"a: +SPA-001"}},
+		{name: "10 internal spans twice", in: []Request{Traces(Spans(a, append(spans(10, 1, 1, 0, kind(internal)), spans(10, 1, 1, 0, kind(internal))...)...))}, want: []string{"a: +SPA-001"}},
+		{name: "11 internal spans twice", in: []Request{Traces(Spans(a, append(spans(11, 1, 1, 0, kind(internal)), spans(11, 1, 1, 0, kind(internal))...)...))}, want: []string{"a: -SPA-001"}},
+		{name: "10 internal spans and 10 client spans with their ids", in: []Request{Traces(Spans(a, append(spans(10, 1, 1, 0, kind(client)), spans(10, 1, 1, 0, kind(internal))...)...))}, want: []string{"a: +SPA-001"}},
+		{name: "11 internal spans without an id", in: []Request{Traces(Spans(a, repeated(11, Span(1, 0, 0, kind(internal)))...))}, want: []string{"a: -SPA-001"}},
+		{name: "21 internal spans without an id", in: []Request{Traces(Spans(a, repeated(21, Span(1, 0, 0, kind(internal)))...))}, want: []string{"a: -SPA-001"}},
+
 		// SPA-002
 		{name: "only a root", in: []Request{Traces(Spans(a, Span(1, 1, 0)))}, want: []string{"a: ~SPA-002"}},
 		{name: "an all-zero parent is none", in: []Request{Traces(Spans(a, Span(1, 1, 0, func(s *tracepb.Span) { s.ParentSpanId = make([]byte, 8) })))}, want: []string{"a: ~SPA-002 +SPA-004"}},
@@ -106,6 +117,14 @@ func TestTraceRules(t *testing.T) {
 		{name: "a tie: the first by name, whichever was seen first", in: []Request{Traces(Spans(b, Span(1, 90, 0)), Spans(a, spans(11, 1, 1, 0, short)...), Spans(b, spans(11, 1, 21, 0, short)...))}, want: []string{"a: -SPA-005", "b: +SPA-005"}},
 		{name: "a tie, in other order", in: []Request{Traces(Spans(a, spans(11, 1, 1, 0, short)...)), Traces(Spans(b, spans(11, 1, 21, 0, short)...))}, want: []string{"a: -SPA-005", "b: +SPA-005"}},
 		{name: "21 short spans in two traces", in: []Request{Traces(Spans(a, append(spans(11, 1, 1, 0, short), spans(10, 2, 1, 0, short)...)...))}, want: []string{"a: +SPA-005"}},
+		{name: "20 short spans twice", in: []Request{Traces(Spans(a, spans(20, 1, 1, 0, short)...)), Traces(Spans(Service("a", "x", "y"), spans(20, 1, 1, 0, short)...))}, want: []string{"a: +SPA-005"}},
+		{name: "a short span 21 times", in: []Request{Traces(Spans(a, repeated(21, Span(1, 1, 0, short))...))}, want: []string{"a: +SPA-005"}},
+		{name: "11 short spans of each of two services that share ids", in: []Request{Traces(Spans(b, spans(11, 1, 1, 0, short)...), Spans(a, spans(11, 1, 1, 0, short)...))}, want: []string{"a: -SPA-005", "b: +SPA-005"}},
+		{
+			name: "repeated spans do not make a service the one with the most", in: []Request{Traces(
+				Spans(a, append(spans(10, 1, 1, 0, short), spans(10, 1, 1, 0, short)...)...), Spans(b, spans(11, 1, 21, 0, short)...))},
+			want: []string{"a: +SPA-005", "b: -SPA-005"},
+		},
 		{
 			name: "two resources of one service count together", in: []Request{Traces(
 				Spans(a, spans(8, 1, 1, 0, short)...), Spans(Service("a", "x", "y"), spans(8, 1, 11, 0, short)...), Spans(b, spans(9, 1, 21, 0, short)...))},

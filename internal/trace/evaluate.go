@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/hex"
+	"slices"
 	"strings"
 	"time"
 
@@ -318,11 +319,18 @@ type evaluator struct {
 	ofResource []int          // index in services by index of the resource; -1: not evaluated
 	ids        map[uint64]struct{}
 	most       int                 // largest size of ids
+	counted    map[spanKey]uint16  // flags of counted spans, once there are many
 	orphans    []uint64            // one bit per span
 	rows       map[uint64]struct{} // services and buckets of the current Piece
 	evident    map[uint64]struct{} // services of the current Piece with new evidence
 	bucket     uint64
 	steps      uint64 // spans and services visited, for tests
+}
+
+// spanKey identifies a span in a trace. A caller and a callee may share an id, as in Zipkin.
+type spanKey struct {
+	service int // index in services; -1: not evaluated
+	id      uint64
 }
 
 // pieceRows returns an estimate of the rows that a store writes for the current Piece.
@@ -346,6 +354,9 @@ func (v *evaluator) trace(t *snapshot, due Due, step time.Duration, p *Piece) {
 	e.servicesEnd, e.itemsEnd = len(p.services), len(p.items)
 	p.traces = append(p.traces, e)
 }
+
+// maxCounted is the size of evaluator.counted whose memory is reused.
+const maxCounted = 1 << 13
 
 // smallTrace is the number of spans up to which a linear search for a parent is faster than building a set.
 const smallTrace = 16
@@ -456,10 +467,13 @@ func (v *evaluator) count(t *snapshot, services []serviceVerdict, parents bool) 
 			}
 		}
 	}
+	if v.repeated(t) && (short > maxShortSpans || slices.ContainsFunc(services, tooManyInternal)) {
+		short = v.recount(t, services)
+	}
 	owner := -1
 	for i := range services {
 		y := &services[i]
-		y.fails[placeInternal] = y.counts[placeInternal] > maxInternalSpans
+		y.fails[placeInternal] = tooManyInternal(*y)
 		y.fails[placeOrphan] = y.counts[placeOrphan] > 0
 		fails = fails || y.fails[placeInternal] || y.fails[placeOrphan]
 		if short <= maxShortSpans {
@@ -479,6 +493,67 @@ func (v *evaluator) count(t *snapshot, services []serviceVerdict, parents bool) 
 		return true
 	}
 	return fails
+}
+
+func tooManyInternal(y serviceVerdict) bool { return y.counts[placeInternal] > maxInternalSpans }
+
+// repeated reports whether spans of the trace may have been received more than once.
+func (v *evaluator) repeated(t *snapshot) bool {
+	return len(t.records) <= smallTrace || len(v.ids) < len(t.records)
+}
+
+// recount counts the internal and short spans of each service, each span once however often it was received. It
+// returns the number of short spans of all services. Most traces do not need it.
+func (v *evaluator) recount(t *snapshot, services []serviceVerdict) (short int) {
+	v.steps += uint64(len(t.records) + len(services))
+	for i := range services {
+		services[i].counts[placeInternal], services[i].counts[placeShort] = 0, 0
+	}
+	for i := range t.records {
+		flags := v.uncounted(t, i)
+		if flags&flagShort != 0 {
+			short++
+		}
+		s := v.ofResource[t.records[i].resource]
+		if s < 0 {
+			continue
+		}
+		if flags&flagInternal != 0 {
+			services[s].counts[placeInternal]++
+		}
+		if flags&flagShort != 0 {
+			services[s].counts[placeShort]++
+		}
+	}
+	if len(v.counted) > maxCounted { // clear would keep the memory of a large map
+		v.counted = nil
+	}
+	clear(v.counted)
+	return short
+}
+
+// uncounted returns the flags of record i without those of earlier records of the same span.
+func (v *evaluator) uncounted(t *snapshot, i int) uint16 {
+	r := &t.records[i]
+	if r.id == 0 {
+		return r.flags
+	}
+	k := spanKey{v.ofResource[r.resource], r.id}
+	var counted uint16
+	if len(t.records) > smallTrace {
+		if v.counted == nil {
+			v.counted = make(map[spanKey]uint16)
+		}
+		counted = v.counted[k]
+		v.counted[k] = counted | r.flags
+	} else {
+		for j := range i {
+			if o := &t.records[j]; o.id == k.id && v.ofResource[o.resource] == k.service {
+				counted |= o.flags
+			}
+		}
+	}
+	return r.flags &^ counted
 }
 
 // before orders services by name, then by the rest of their keys.

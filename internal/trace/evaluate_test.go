@@ -42,9 +42,22 @@ func wide(trace, services, spans int) []Span {
 
 // TestEvaluationIsLinear counts steps: they grow with the sum of spans and services, not with the product.
 func TestEvaluationIsLinear(t *testing.T) {
-	for _, c := range []struct{ services, spans int }{{1, 4000}, {100, 4000}, {2000, 4000}, {9000, 36_000}, {20_000, 40_000}} {
+	for _, c := range []struct{ services, spans, ids int }{
+		{1, 4000, 4000},
+		{100, 4000, 4000},
+		{2000, 4000, 4000},
+		{9000, 36_000, 36_000},
+		{20_000, 40_000, 40_000},
+		{1, 4000, 1},
+		{2000, 4000, 1},
+		{20_000, 40_000, 20_000},
+	} {
 		a := NewAssembler(Config{Memory: 1 << 30})
-		a.Add(t0, org, wide(1, c.services, c.spans))
+		list := wide(1, c.services, c.spans)
+		for i := range list {
+			list[i].SpanID = spanID(1 + i%c.ids)
+		}
+		a.Add(t0, org, list)
 		pieces, more := a.Evaluate(t.Context(), Due{All: true})
 		require.Len(t, pieces, 1)
 		require.False(t, more)

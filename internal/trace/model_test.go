@@ -19,6 +19,11 @@ func model(spans []Span) map[string]map[catalog.Rule]delta.Count {
 	out := make(map[string]map[catalog.Rule]delta.Count)
 	internal, short, first := map[string]int{}, map[string]int{}, []string(nil)
 	arrived := map[[8]byte]bool{}
+	type span struct {
+		service string
+		id      [8]byte
+	}
+	countedInternal, countedShort := map[span]bool{}, map[span]bool{}
 	shorts := 0
 	for _, s := range spans {
 		name := s.Resource.Service.Name
@@ -27,10 +32,13 @@ func model(spans []Span) map[string]map[catalog.Rule]delta.Count {
 			first = append(first, name)
 		}
 		arrived[s.SpanID] = true
-		if s.Internal {
+		x := span{name, s.SpanID}
+		if s.Internal && (s.SpanID == [8]byte{} || !countedInternal[x]) {
+			countedInternal[x] = true
 			internal[name]++
 		}
-		if s.Short {
+		if s.Short && (s.SpanID == [8]byte{} || !countedShort[x]) {
+			countedShort[x] = true
 			short[name]++
 			shorts++
 		}
@@ -73,7 +81,7 @@ func TestAgainstModel(t *testing.T) {
 			var batch []Span
 			for range n("spans", 40) {
 				trace := n("trace", 2)
-				s := span(trace, 1+n("id", 40), n("parent", 40), resources[n("resource", len(resources)-1)])
+				s := span(trace, n("id", 40), n("parent", 40), resources[n("resource", len(resources)-1)])
 				s.Internal, s.Short = n("internal", 9) < odds, n("short", 9) < odds
 				batch = append(batch, s)
 				byTrace[trace] = append(byTrace[trace], s)
