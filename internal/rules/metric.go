@@ -133,8 +133,8 @@ func (e *Evaluator) admitMetric(x *metric) bool {
 	return ok
 }
 
-// admitDetail reports whether the quota admits one more detail of the service's metrics.
-func (e *Evaluator) admitDetail(detail uint64) bool {
+// admitDetail reports whether the quota admits one more detail of the service's metrics, at an event time in the window.
+func (e *Evaluator) admitDetail(detail, t uint64) bool {
 	q := e.cfg.Quota
 	if q == nil {
 		return true
@@ -143,6 +143,9 @@ func (e *Evaluator) admitDetail(detail uint64) bool {
 	ok, isNew := q.AdmitMetricDetail(e.in.OrganizationID, e.service.Key, detail)
 	if isNew {
 		e.batch.Admitted = append(e.batch.Admitted, Admission{Service: e.service.Key, Detail: detail})
+	}
+	if !ok {
+		e.batch.quotaExceeded(e, t, nil)
 	}
 	return ok
 }
@@ -194,7 +197,7 @@ func (e *Evaluator) metricClaim(r catalog.Rule, hash uint64, d delta.Domain, val
 		return
 	}
 	c := delta.Claim{Rule: r, Key: e.stableName(), Value: e.in.HashKey.Sum64(d, value)}
-	if !e.admitDetail(delta.LocalHash(c)) {
+	if !e.admitDetail(delta.LocalHash(c), t) {
 		return
 	}
 	text := ""
@@ -314,7 +317,7 @@ func (e *Evaluator) attributeValue(x *metric, kv *wire.KeyValue, key, value, bas
 		set = &f.Values
 		f.Last = max(f.Last, s.bucket)
 	} else {
-		if e.has(h) || !e.admitDetail(key) {
+		if e.has(h) || !e.admitDetail(key, t) {
 			return
 		}
 		set = s.DistinctSet(k, s.bucket, maxAttributeValues, x.name, e.shown(kv.Key))

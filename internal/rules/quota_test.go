@@ -130,12 +130,16 @@ func TestDetailsPastTheQuota(t *testing.T) {
 	for i := range 50 {
 		attributes = append(attributes, fmt.Sprint("k", i), "v")
 	}
-	o, _ := evaluateWithQuota(t, &quota{details: 5}, rulestest.MetricsRequest(rulestest.Metrics(rulestest.Service("a"),
+	o, batches := evaluateWithQuota(t, &quota{details: 5}, rulestest.MetricsRequest(rulestest.Metrics(rulestest.Service("a"),
 		rulestest.Histogram("x", "1", rulestest.T0, []float64{1}, attributes...))))
 	s := o.Services[assay.ServiceKey{Name: "a", Environment: "test"}]
 	require.Equal(t, 5, len(s.Claims)+len(s.Distinct), "bounds beyond the quota are not compared")
 	require.Equal(t, delta.Count{Observed: 1}, total(s, catalog.MET002), "the rest is evaluated")
-	require.NotContains(t, o.Services, assay.ServiceKey{Name: assay.OverflowService})
+	over := o.Services[assay.ServiceKey{Name: assay.OverflowService}]
+	require.NotNil(t, over)
+	require.Equal(t, delta.Count{Observed: 47, Failed: 47}, total(over, catalog.QuotaExceeded), "the unit, the bounds and 50 keys, but 5")
+	require.Empty(t, over.Usage, "the record counts for its service")
+	require.Zero(t, batches[0].OverflowItems)
 }
 
 // TestInstancesPastTheQuota: instances beyond the quota are not compared, but their

@@ -237,9 +237,13 @@ func (e *Evaluator) spanName(t, name uint64) {
 // overflowed counts a record beyond a quota.
 func (b *Batch) overflowed(e *Evaluator, t uint64, traceID []byte) {
 	b.OverflowItems++
-	if t < e.in.Start {
-		return
+	if t >= e.in.Start {
+		b.quotaExceeded(e, t, traceID)
 	}
+}
+
+// quotaExceeded counts a failure of the insight about quotas.
+func (b *Batch) quotaExceeded(e *Evaluator, t uint64, traceID []byte) {
 	s := b.overflow()
 	c := &s.at(e, t)[catalog.QuotaExceeded]
 	c.Observed++

@@ -219,8 +219,8 @@ func table() [Count]Info {
 			Name: "quota_exceeded", DisplayName: "Telemetry above a limit",
 			Impact: important, Signal: trace,
 			Target:    "record",
-			Applies:   "The organization exceeds its limit of services, or the service its limit of metric names.",
-			Criterion: "The record counts for the service `assay_overflow` and is not evaluated.",
+			Applies:   "The organization exceeds its limit of services, or a service its limit of metric names or of their units, bounds and keys.",
+			Criterion: "The record counts for the service `assay_overflow` and is not evaluated, or a unit, bucket bounds or an attribute key of a metric are not compared.",
 		},
 	}
 }
