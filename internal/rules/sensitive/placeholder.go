@@ -67,8 +67,8 @@ func placeholder(v []byte) bool {
 		return has(v, 1, "{") && last == '}'
 	case '$':
 		return placeholderDollar(v[1:])
-	case ':': // :name, :1
-		return identifier(v[1:]) || run(v, 1, digit, len(v)) == len(v)
+	case ':': // :name, :1, ::1
+		return identifier(v[1:]) || run(v, 1, digit, len(v)) == len(v) || isIPv6(v)
 	case '@':
 		return placeholderAt(v[1:])
 	case '?':
@@ -76,7 +76,7 @@ func placeholder(v []byte) bool {
 	case '%':
 		return placeholderPercent(v[1:])
 	}
-	return bytes.HasPrefix(v, []byte("arn:")) || isMaskedNumber(v) || isTime(v) || isVersionOrIP(v) || isObject(v)
+	return bytes.HasPrefix(v, []byte("arn:")) || isMaskedNumber(v) || isTime(v) || isVersionOrIP(v) || isIPv6(v) || isObject(v)
 }
 
 // maxPlaceholder is the length of the longest placeholder word.
@@ -261,6 +261,67 @@ func isVersionOrIP(v []byte) bool {
 		}
 		i++
 	}
+}
+
+// isIPv6 reports whether v is an IPv6 address, a zone allowed behind, and in brackets a
+// port, as in 2001:db8::1, fe80::1%eth0 and [::1]:80.
+func isIPv6(v []byte) bool {
+	const longest = 64
+	if len(v) > longest {
+		return false
+	}
+	if v[0] == '[' {
+		end := bytes.IndexByte(v, ']')
+		if end < 0 {
+			return false
+		}
+		port := v[end+1:]
+		if len(port) > 0 && (port[0] != ':' || len(port) == 1 || run(port, 1, digit, len(port)) < len(port)) {
+			return false
+		}
+		v = v[1:end]
+	}
+	if zone := bytes.IndexByte(v, '%'); zone >= 0 {
+		if zone+1 == len(v) || run(v, zone+1, alnum, len(v)) < len(v) {
+			return false
+		}
+		v = v[:zone]
+	}
+	groups, elided := 0, has(v, 0, "::")
+	if elided {
+		v = v[2:]
+	}
+	for len(v) > 0 {
+		end := 0
+		for end < len(v) && isHex(v[end]) {
+			end++
+		}
+		if end < len(v) && v[end] == '.' { // ::ffff:10.0.0.1
+			if bytes.Count(v, []byte(".")) != 3 || !isVersionOrIP(v) {
+				return false
+			}
+			groups += 2
+			break
+		}
+		if end == 0 || end > 4 {
+			return false
+		}
+		groups++
+		v = v[end:]
+		switch {
+		case has(v, 0, "::"):
+			if elided {
+				return false
+			}
+			elided = true
+			v = v[2:]
+		case len(v) > 1 && v[0] == ':':
+			v = v[1:]
+		case len(v) > 0:
+			return false
+		}
+	}
+	return elided && groups < 8 || !elided && groups == 8
 }
 
 // findMask returns the start of the first sign of redaction, *** or "redacted"

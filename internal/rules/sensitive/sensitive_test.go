@@ -493,6 +493,48 @@ func TestNoSecrets(t *testing.T) {
 	require.Equal(t, PaymentCard, Integer([]byte("order.id"), 4223839516656612))
 }
 
+// TestAddresses: an IP address under the name of a secret is none.
+func TestAddresses(t *testing.T) {
+	for value, want := range map[string]Kind{
+		"10.0.0.1":                            None,
+		"10.0.0.1:80":                         None,
+		"2001:db8::1":                         None,
+		"2001:DB8::1":                         None,
+		"2001:db8:0:0:0:0:0:1":                None,
+		"1:2:3:4:5:6:7::":                     None,
+		"1::":                                 None,
+		"::1":                                 None,
+		"::ffff:10.0.0.1":                     None,
+		"64:ff9b:1:2:3:4:10.0.0.1":            None,
+		"fe80::1%eth0":                        None,
+		"[2001:db8::1]":                       None,
+		"[2001:db8::1]:443":                   None,
+		"[fe80::1%eth0]:443":                  None,
+		"2001:db8:1":                          NamedSecret,
+		"2001:db8::1::2":                      NamedSecret,
+		"2001:db8:0:0:0:0:0:0:1":              NamedSecret,
+		"1:2:3:4:5:6:7:8::":                   NamedSecret,
+		"12345::1":                            NamedSecret,
+		"2001:db8::g":                         NamedSecret,
+		":2001:db8::1":                        NamedSecret,
+		"2001:db8::1:":                        NamedSecret,
+		"2001:db8::1%":                        NamedSecret,
+		"::ffff:10.0.1":                       NamedSecret,
+		"1:2:3:4:5:6:7:10.0.0.1":              NamedSecret,
+		"[2001:db8::1":                        NamedSecret,
+		"[2001:db8::1]443":                    NamedSecret,
+		"[2001:db8::1]:":                      NamedSecret,
+		"1f:e2:d3:c4:b5:a6":                   NamedSecret,
+		"d41d8cd98f00b204e9800998ecf8427e::1": NamedSecret,
+		"::1" + strings.Repeat("0", 100):      NamedSecret,
+	} {
+		require.Equal(t, want, Named([]byte("password"), []byte(value)), value)
+	}
+	require.Equal(t, None, Text([]byte("token=2001:db8::1 x")))
+	require.Equal(t, None, Text([]byte(`{"token":"fe80::1%eth0"}`)))
+	require.Equal(t, NamedSecret, Text([]byte("token=2001:db8::1::2 x")))
+}
+
 // TestSamplesAreJSON keeps the type a sample states in step with its value.
 func TestSamplesAreJSON(t *testing.T) {
 	for _, corpus := range corpora {
