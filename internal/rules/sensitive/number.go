@@ -24,15 +24,19 @@ func (c *scanner) number(i, end int) finding {
 	if f := nationalID(s, i, end); f.kind != None {
 		return f
 	}
+	var f finding
 	switch n := end - i; {
 	case n == 3:
-		return ssn(s, i)
+		f = ssn(s, i)
 	case n == 4:
-		return groupedCard(s, i)
+		f = groupedCard(s, i)
 	case 13 <= n && n <= 19:
-		return card(s, i, end)
+		f = card(s, i, end)
 	}
-	return finding{}
+	if f.kind == None && i > 0 && s[i-1] == '"' {
+		f = quotedCard(s, i)
+	}
+	return f
 }
 
 // numberStart reports whether a number may start at i: it is not the end of a
@@ -235,6 +239,29 @@ func groupedEnd(s []byte, start, end int, inner, outer byte) finding {
 	return finding{PaymentCard, start, end}
 }
 
+// maxLoneCard is the maximum number of bytes of a card number in groups of any length.
+const maxLoneCard = 40
+
+// quotedCard looks at the string value of a JSON object, with its first digit at i, for a
+// lone card number: {"pan":"622202 1234567890128"}.
+func quotedCard(s []byte, i int) finding {
+	end := i
+	for end < len(s) && end-i < maxLoneCard && (is(s[end], digit) || s[end] == ' ' || s[end] == '-') {
+		end++
+	}
+	if end >= len(s) || s[end] != '"' && !has(s, end, `\"`) || !loneCard(s[i:end]) {
+		return finding{}
+	}
+	colon := i - 1
+	for colon > 0 && i-colon < maxEscape && (s[colon-1] == '\\' || isBlank(s[colon-1])) {
+		colon--
+	}
+	if colon < 2 || s[colon-1] != ':' || s[colon-2] != '"' || valueOf(s, i, traceIDs[:]) {
+		return finding{}
+	}
+	return finding{PaymentCard, i, end}
+}
+
 // loneCard reports whether the whole value is a card number in groups of any
 // length. Within a text such groups are more often two numbers side by side.
 func loneCard(v []byte) bool {
@@ -242,7 +269,7 @@ func loneCard(v []byte) bool {
 		return false
 	}
 	v = bytes.TrimSpace(v)
-	if len(v) < 13 || len(v) > 40 || !is(v[0], digit) || !is(v[len(v)-1], digit) {
+	if len(v) < 13 || len(v) > maxLoneCard || !is(v[0], digit) || !is(v[len(v)-1], digit) {
 		return false
 	}
 	digits := 0

@@ -344,6 +344,21 @@ func TestCards(t *testing.T) {
 		"1111111111111117":              None,
 		"7111111111111111":              None,
 		"550e8400-4111-1111-1111-11111": None,
+
+		`{"pan":"622202 1234567890128"}`:             PaymentCard, // groups of any length: only the whole value
+		`{"pan": "622202-1234567890128", "n": 1}`:    PaymentCard,
+		`{"pan":"4111-1111111111 11"}`:               PaymentCard,
+		`{"b":"{\"pan\":\"622202 1234567890128\"}"}`: PaymentCard,
+		`{"pan":"622202 1234567890129"}`:             None,
+		`{"pan":"no 622202 1234567890128"}`:          None,
+		`{"pan":"622202 1234567890128 1"}`:           None,
+		`{"pan":"622202 1234567890128`:               None,
+		`{"traceId":"622202 1234567890128"}`:         None,
+		`{"a":["622202 1234567890128"]}`:             None,
+		`"622202 1234567890128"`:                     None,
+		`took: "622202 1234567890128"`:               None,
+		"card 622202 1234567890128":                  None,
+		"paid 4111  1111  1111  1111":                None,
 	} {
 		require.Equal(t, want, Text([]byte(text)), text)
 	}
