@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"path"
-	"slices"
 	"strings"
 
 	"github.com/klauspost/compress/gzip"
@@ -313,7 +312,7 @@ func plausible(signal wire.Signal, record wire.Message) bool {
 	case wire.Traces:
 		var span wire.Span
 		_ = span.Decode(record)
-		return len(span.SpanID) > 0 && slices.ContainsFunc(span.TraceID, func(c byte) bool { return c < ' ' || c > '~' })
+		return len(span.SpanID) > 0 && !isText(span.TraceID)
 	case wire.Metrics:
 		var metric wire.Metric
 		_ = metric.Decode(record)

@@ -106,6 +106,8 @@ func TestAmbiguous(t *testing.T) {
 	const name = "queue.length.max" // 16 bytes, as a trace id
 	described := Gauge(name, "1", Point(T0))
 	described.Description = "8 bytes."
+	accented := Gauge("requêtes.durée", "s", Point(T0)) // 16 bytes, too
+	accented.Description = "latence."
 	bare := &tracepb.Span{TraceId: TraceID(1), SpanId: SpanID(1)}
 	for text, c := range map[string]struct {
 		request Request
@@ -113,6 +115,7 @@ func TestAmbiguous(t *testing.T) {
 	}{
 		"gauge":             {MetricsRequest(Metrics(Service("a"), Gauge(name, "1", Point(T0)))), report.Totals{MetricDataPoints: 1}},
 		"described gauge":   {MetricsRequest(Metrics(Service("a"), described)), report.Totals{MetricDataPoints: 1}},
+		"accented gauge":    {MetricsRequest(Metrics(Service("a"), accented)), report.Totals{MetricDataPoints: 1}},
 		"log record":        {LogsRequest(Logs(Service("a"), &logspb.LogRecord{Body: Value("x")})), report.Totals{LogRecords: 1}},
 		"span without time": {Traces(Spans(Service("a"), bare)), report.Totals{Spans: 1}},
 	} {
