@@ -66,15 +66,17 @@ func readRecording(name string) (recording, error) {
 	lines := bufio.NewScanner(z)
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {
-		signal, err := otlpjson.Detect(lines.Bytes())
+		signals, err := otlpjson.Detect(lines.Bytes())
 		if err != nil {
 			return nil, err
 		}
-		body, err := otlpjson.Transcode(context.Background(), signal, nil, lines.Bytes(), 0)
-		if err != nil {
-			return nil, err
+		for _, signal := range signals {
+			body, err := otlpjson.Transcode(context.Background(), signal, nil, lines.Bytes(), 0)
+			if err != nil {
+				return nil, err
+			}
+			r[signal] = append(r[signal], body)
 		}
-		r[signal] = append(r[signal], body)
 	}
 	return r, lines.Err()
 }

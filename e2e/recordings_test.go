@@ -53,8 +53,10 @@ func load(t *testing.T, path string) []request {
 	lines := bufio.NewScanner(z)
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {
-		signal, err := otlpjson.Detect(lines.Bytes())
+		signals, err := otlpjson.Detect(lines.Bytes())
 		require.NoError(t, err)
+		require.Len(t, signals, 1)
+		signal := signals[0]
 		body, err := otlpjson.Transcode(t.Context(), signal, nil, lines.Bytes(), 0)
 		require.NoError(t, err)
 		all = append(all, request{signal, body})

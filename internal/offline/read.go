@@ -324,7 +324,8 @@ func plausible(signal wire.Signal, record wire.Message) bool {
 // errJSON marks errors whose offset already refers to the JSON text.
 var errJSON = errors.New("not OTLP/JSON")
 
-// json reads consecutive requests, separated by newlines or other white space, or an array of requests. base is the
+// json reads consecutive requests, separated by newlines or other white space, or an array of requests. An object may
+// hold requests of several signals. base is the
 // offset of r in the input.
 func (p *parser) json(ctx context.Context, r *bufio.Reader, base int64) error {
 	s := jsonSplitter{r: r, limit: p.limit, offset: base}
@@ -340,7 +341,7 @@ func (p *parser) json(ctx context.Context, r *bufio.Reader, base int64) error {
 		if err != nil {
 			return p.fail(s.offset, err)
 		}
-		signal, err := otlpjson.Detect(text)
+		signals, err := otlpjson.Detect(text)
 		if err != nil {
 			kind := guessJSON(text[:min(len(text), maxGuess)])
 			if kind == "" && json.Valid(text) {
@@ -350,17 +351,19 @@ func (p *parser) json(ctx context.Context, r *bufio.Reader, base int64) error {
 				return p.fail(offset, noOTLPError{kind})
 			}
 		}
-		if err == nil {
-			body, err = otlpjson.Transcode(ctx, signal, body[:0], text, 0)
+		for _, signal := range signals {
+			if body, err = otlpjson.Transcode(ctx, signal, body[:0], text, 0); err != nil {
+				break
+			}
+			if err := p.add(signal, body, offset); err != nil {
+				return p.fail(offset, fmt.Errorf("%w: %w", errJSON, err))
+			}
 		}
 		if err != nil {
 			var w *wire.Error
 			if errors.As(err, &w) {
 				offset += int64(w.Offset)
 			}
-			return p.fail(offset, fmt.Errorf("%w: %w", errJSON, err))
-		}
-		if err := p.add(signal, body, offset); err != nil {
 			return p.fail(offset, fmt.Errorf("%w: %w", errJSON, err))
 		}
 	}

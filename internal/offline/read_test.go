@@ -68,6 +68,7 @@ func TestFormats(t *testing.T) {
 	require.NoError(t, err)
 	logText, err := records.MarshalJSON()
 	require.NoError(t, err)
+	both := bytes.Join([][]byte{spanText[:len(spanText)-1], logText[1:]}, []byte(","))
 	const mark = "\xef\xbb\xbf"
 	text := func(parts ...string) []byte {
 		return []byte(strings.NewReplacer("SPAN", string(spanText), "LOG", string(logText), "BOM", mark).Replace(strings.Join(parts, "")))
@@ -75,6 +76,9 @@ func TestFormats(t *testing.T) {
 	for name, input := range map[string][]byte{
 		"lines":                       text("SPAN\nLOG\n"),
 		"an array":                    text("[SPAN,LOG]"),
+		"empty requests":              text("{}\nSPAN\n{ }\n[{},LOG]"),
+		"both in an object":           both,
+		"both in an object, reversed": bytes.Join([][]byte{logText[:len(logText)-1], spanText[1:]}, []byte(",")),
 		"an array over lines":         text(" \n[ \r\n SPAN\n,\tLOG ]\n"),
 		"arrays and lines":            text("[SPAN][]\nLOG[ ]"),
 		"a mark":                      text("BOMSPAN\nLOG"),

@@ -70,8 +70,10 @@ func recording(tb testing.TB, name string) (requests []rulestest.Request) {
 	lines := bufio.NewScanner(plain)
 	lines.Buffer(nil, 64<<20)
 	for lines.Scan() {
-		signal, err := otlpjson.Detect(lines.Bytes())
+		signals, err := otlpjson.Detect(lines.Bytes())
 		require.NoError(tb, err)
+		require.Len(tb, signals, 1)
+		signal := signals[0]
 		body, err := otlpjson.Transcode(tb.Context(), signal, nil, lines.Bytes(), 0)
 		require.NoError(tb, err)
 		requests = append(requests, rulestest.Request{Signal: signal, Body: body})

@@ -70,50 +70,58 @@ func Transcode(ctx context.Context, signal wire.Signal, dst, json []byte, limit 
 	return t.out, nil
 }
 
-// Detect returns the signal of an OTLP/JSON request by its first top-level key that names one: resourceSpans,
-// resourceMetrics or resourceLogs, or their snake_case forms. It does not read past that key. It returns a
-// *wire.Error if the input is not a JSON object or has no such key.
-func Detect(json []byte) (wire.Signal, error) {
-	signal, err := detect(&scanner{in: json, ctx: context.Background()})
-	if err != nil {
+// Detect returns the signals of an OTLP/JSON request, which are one in all but unusual files, in the order of the
+// top-level keys that name them: resourceSpans, resourceMetrics and resourceLogs, or their snake_case forms. An object
+// without keys is an empty request of no signal. Detect returns a *wire.Error if the input is not a JSON object, or has
+// only other keys. It does not report malformed JSON behind the first key that names a signal.
+func Detect(json []byte) ([]wire.Signal, error) {
+	signals, err := detect(&scanner{in: json, ctx: context.Background()})
+	if err != nil && len(signals) == 0 {
 		err.Field = "request"
-		return 0, err
+		return nil, err
 	}
-	return signal, nil
+	return signals, nil
 }
 
-func detect(s *scanner) (wire.Signal, *wire.Error) {
+func detect(s *scanner) (signals []wire.Signal, err *wire.Error) {
 	if err := s.open('{'); err != nil {
-		return 0, err
+		return nil, err
 	}
 	for first := true; ; first = false {
 		more, err := s.next(first, '}')
 		if err != nil {
-			return 0, err
+			return signals, err
 		}
 		if !more {
-			return 0, fail(s.pos, "found none of resourceSpans, resourceMetrics and resourceLogs")
+			if !first && len(signals) == 0 {
+				return nil, fail(s.pos, "found none of resourceSpans, resourceMetrics and resourceLogs")
+			}
+			return signals, nil
 		}
 		key, escaped, err := s.text()
 		if err != nil {
-			return 0, err
+			return signals, err
 		}
 		if escaped {
 			key = unescape(nil, key)
 		}
+		var signal wire.Signal
 		switch string(key) {
 		case "resourceSpans", "resource_spans":
-			return wire.Traces, nil
+			signal = wire.Traces
 		case "resourceMetrics", "resource_metrics":
-			return wire.Metrics, nil
+			signal = wire.Metrics
 		case "resourceLogs", "resource_logs":
-			return wire.Logs, nil
+			signal = wire.Logs
+		}
+		if signal != 0 && !slices.Contains(signals, signal) {
+			signals = append(signals, signal)
 		}
 		if err := s.colon(); err != nil {
-			return 0, err
+			return signals, err
 		}
 		if err := s.skip(); err != nil {
-			return 0, err
+			return signals, err
 		}
 	}
 }
