@@ -15,7 +15,7 @@ import (
 // proportional: on the requests of wiretest a step takes 8 to 30 ns.
 //
 // limit returns the steps that all parts of a request together may take. Ordinary telemetry takes a tenth of a step for
-// each byte. Telemetry with only new resources, series and values takes up to one, which is at most two thirds of the
+// each byte. Telemetry with only new resources, series and values takes up to one, which is at most three quarters of the
 // limit of requests up to 7 MiB. Larger requests, which exporters do not send by default, have less for each further
 // byte, so that 64 MiB at the limit take less than five times as long as 64 MiB of ordinary telemetry: a request of
 // 20 MiB in which each record has a new resource is rejected.

@@ -183,7 +183,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestColdIsAllowed: telemetry with only new values takes at most two thirds of its budget.
+// TestColdIsAllowed: telemetry with only new values takes at most three quarters of its budget.
 func TestColdIsAllowed(t *testing.T) {
 	for _, c := range wiretest.Colds() {
 		t.Run(c.Name, func(t *testing.T) {
@@ -194,7 +194,7 @@ func TestColdIsAllowed(t *testing.T) {
 			require.NoError(t, e.Evaluate(t.Context(), c.Signal, body, input(), &b))
 			t.Logf("%.2f steps for each byte", float64(e.Steps())/float64(len(body)))
 			// Caches have random keys: occasionally more names than usual collide, which costs up to a tenth.
-			require.LessOrEqual(t, 3*e.Steps(), 2*uint64(limit(len(body))))
+			require.LessOrEqual(t, 4*e.Steps(), 3*uint64(limit(len(body))))
 		})
 	}
 }
