@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/hex"
-	"slices"
 	"strings"
 	"time"
 
@@ -103,6 +102,8 @@ type serviceVerdict struct {
 	shown    bool              // it has evidence
 	items    [places]uint8     // number of evidence items, by rule
 }
+
+func (y *serviceVerdict) manyInternal() bool { return y.counts[placeInternal] > maxInternalSpans }
 
 // verdictItem is a span name as evidence of a service's failure.
 type verdictItem struct {
@@ -467,13 +468,17 @@ func (v *evaluator) count(t *snapshot, services []serviceVerdict, parents bool) 
 			}
 		}
 	}
-	if v.repeated(t) && (short > maxShortSpans || slices.ContainsFunc(services, tooManyInternal)) {
+	many := short > maxShortSpans
+	for i := range services {
+		many = many || services[i].manyInternal()
+	}
+	if many && v.repeated(t) {
 		short = v.recount(t, services)
 	}
 	owner := -1
 	for i := range services {
 		y := &services[i]
-		y.fails[placeInternal] = tooManyInternal(*y)
+		y.fails[placeInternal] = y.manyInternal()
 		y.fails[placeOrphan] = y.counts[placeOrphan] > 0
 		fails = fails || y.fails[placeInternal] || y.fails[placeOrphan]
 		if short <= maxShortSpans {
@@ -494,8 +499,6 @@ func (v *evaluator) count(t *snapshot, services []serviceVerdict, parents bool) 
 	}
 	return fails
 }
-
-func tooManyInternal(y serviceVerdict) bool { return y.counts[placeInternal] > maxInternalSpans }
 
 // repeated reports whether spans of the trace may have been received more than once.
 func (v *evaluator) repeated(t *snapshot) bool {
