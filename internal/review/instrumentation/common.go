@@ -121,9 +121,77 @@ func (f *finder) module(n *syntax.Node) string {
 	return i.Path
 }
 
-// foreign reports whether the file uses another tracing library and not OpenTelemetry.
-func (f *finder) foreign() bool {
-	return !f.File.ImportsAny(f.api.modules...) && f.File.ImportsAny(f.api.foreign...)
+// foreign reports whether an expression is of another tracing library: because the file uses one and not OpenTelemetry, or by
+// the modules and types of the names that the expression starts from, through variables and the parameters of callbacks.
+func (f *finder) foreign(n *syntax.Node) bool {
+	if !f.File.ImportsAny(f.api.modules...) && f.File.ImportsAny(f.api.foreign...) {
+		return true
+	}
+	const maxHops = 12
+	for hops := 0; n != nil && hops < maxHops; hops++ {
+		switch n.Kind {
+		case syntax.Call, syntax.New:
+			c := n.Callee()
+			if module, name := f.origin(c); module != "" {
+				return f.fromForeign(module, name)
+			}
+			if c.Kind != syntax.Member {
+				return false
+			}
+			n = c.Children[0]
+			continue
+		case syntax.Await:
+			n = n.Children[0]
+			continue
+		case syntax.Name, syntax.Member:
+		default:
+			return false
+		}
+		if module, name := f.origin(n); module != "" && (n.Kind == syntax.Member || f.module(n) != "") {
+			return f.fromForeign(module, name)
+		}
+		def := f.File.Definition(n)
+		switch {
+		case def == nil:
+			return false
+		case def.Type != "" && !strings.Contains(def.Type, "|"):
+			return f.fromForeign(f.declared(def.Type))
+		case def.Kind == syntax.Param && def.Parent.Kind == syntax.Func: // otherSpan("name", (span) => ...)
+			n = def.Parent.Parent
+		default:
+			n = def.Value()
+		}
+	}
+	return false
+}
+
+// apiTypes are types of the API that other libraries have too.
+var apiTypes = []string{"Tracer", "Meter", "Span", "SpanBuilder"}
+
+// fromForeign reports whether a module is of another tracing library, or a name is that of a type of the API and the module
+// neither OpenTelemetry's nor a relative one. In Go, functions have such names too.
+func (f *finder) fromForeign(module, name string) bool {
+	in := func(p string) bool { return f.sameModule(module, p) }
+	if slices.ContainsFunc(f.api.foreign, in) {
+		return true
+	}
+	return f.File.Language != syntax.Go && slices.Contains(apiTypes, name) && module != "" && !strings.HasPrefix(module, ".") &&
+		!slices.ContainsFunc(f.api.modules, in)
+}
+
+// declared returns the module and the name of a declared type. The module is "" if the file does not import it.
+func (f *finder) declared(t string) (module, name string) {
+	t = strings.TrimLeft(t, "*&")
+	first, _, _ := strings.Cut(t, ".")
+	at := strings.LastIndexByte(t, '.')
+	name = t[at+1:]
+	if i, ok := f.File.Imported(first); ok {
+		return i.Path, name
+	}
+	if f.File.Language == syntax.Java && at >= 0 { // io.opentracing.Tracer
+		return t[:at], name
+	}
+	return "", name
 }
 
 // named reports whether the last name of an expression contains a word, in any case. Calls count by their callee.
@@ -148,7 +216,7 @@ func (f *finder) value(n *syntax.Node) *syntax.Node {
 // provider reports whether an expression is what a provider's method returns, such as a tracer: a call of the
 // method, a variable that holds its value, or a variable of another place with a name like it.
 func (f *finder) provider(n *syntax.Node, methods []string, word string, types ...string) bool {
-	if n == nil || f.foreign() {
+	if n == nil || f.foreign(n) {
 		return false
 	}
 	if v := f.value(n); v.Kind == syntax.Call {
@@ -364,7 +432,7 @@ func (f *finder) isSpan(n *syntax.Node) bool {
 	if f.spanOf(n) != nil {
 		return true
 	}
-	if f.foreign() {
+	if f.foreign(n) {
 		return false
 	}
 	if n.Kind == syntax.Call {

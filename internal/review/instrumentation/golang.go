@@ -106,7 +106,7 @@ func (g golang) call(n *syntax.Node) {
 	switch {
 	case name == "Start" && len(n.Args()) >= 2 && module == "" && g.tracer(recv):
 		g.start(n, recv)
-	case spanCallback.MatchString(name) && len(n.Args()) >= 3 && !under(module, goOTel) && !g.foreign():
+	case spanCallback.MatchString(name) && len(n.Args()) >= 3 && !under(module, goOTel) && !g.foreign(n):
 		g.callback(n)
 	case g.starter(n, module, name) != "":
 		g.add(&Span{Start: n, Name: n.Arg(1), Context: n.Arg(0), Variable: g.starter(n, module, name)})
@@ -163,7 +163,7 @@ func (g golang) provided(n *syntax.Node, method, name, module string) bool {
 			return g.provided(v, method, name, module)
 		}
 	}
-	if g.foreign() {
+	if g.foreign(n) {
 		return false
 	}
 	return strings.Contains(strings.ToLower(n.Text), name)
@@ -196,7 +196,7 @@ func (g golang) callback(n *syntax.Node) {
 func (g golang) starter(n *syntax.Node, module, name string) string {
 	p := n.Parent
 	if len(n.Args()) < 2 || !starterName.MatchString(name) || p == nil || p.Kind != syntax.Assign || len(p.Targets()) != 2 || p.Value() != n ||
-		under(module, goOTel) || g.foreign() || slices.ContainsFunc(g.api.foreign, func(f string) bool { return under(module, f) }) {
+		under(module, goOTel) || g.foreign(n) {
 		return ""
 	}
 	span, ctx := "", false

@@ -140,7 +140,7 @@ func (j java) build(n *syntax.Node) {
 			return
 		}
 		recv, _ := calls[i].Method()
-		if j.foreign() || calls[i].Arg(0) == nil {
+		if j.foreign(recv) || calls[i].Arg(0) == nil {
 			return
 		}
 		s := &Span{Start: n, Tracer: recv, Name: calls[i].Arg(0), Scope: j.scope(recv)}
@@ -166,7 +166,7 @@ func (j java) build(n *syntax.Node) {
 		for i, c := range calls {
 			recv, m := c.Method()
 			kind := javaInstruments[m]
-			if kind == "" || recv == nil || j.foreign() || !j.provider(recv, []string{"getMeter", "meterBuilder", "build"}, "meter", "Meter") {
+			if kind == "" || recv == nil || !j.provider(recv, []string{"getMeter", "meterBuilder", "build"}, "meter", "Meter") {
 				continue
 			}
 			in := &Instrument{Call: n, Kind: kind, Observable: name != "build", Name: c.Arg(0), Scope: j.scope(recv)}

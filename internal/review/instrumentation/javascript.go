@@ -118,13 +118,8 @@ var javaScriptStarter = regexp.MustCompile(`^(start|create|begin|with|record|tra
 // wrapper adds the span of a function of the project that starts one: for a callback, which it ends and whose errors it
 // records, or for a variable that the file ends.
 func (j javaScript) wrapper(n *syntax.Node) {
-	if j.foreign() || n.Arg(0).Kind != syntax.String && n.Arg(0).Kind != syntax.Template && n.Arg(0).Kind != syntax.Operator {
+	if j.foreign(n) || n.Arg(0).Kind != syntax.String && n.Arg(0).Kind != syntax.Template && n.Arg(0).Kind != syntax.Operator {
 		return
-	}
-	if root := n.Callee(); root.Kind == syntax.Name || root.Children[0].Kind == syntax.Name {
-		if module, _ := j.origin(root); slices.ContainsFunc(j.api.foreign, func(f string) bool { return j.sameModule(module, f) }) {
-			return
-		}
 	}
 	s := &Span{Start: n, Name: n.Arg(0)}
 	if i := slices.IndexFunc(n.Args(), func(a *syntax.Node) bool { return a.Kind == syntax.Func }); i >= 0 {

@@ -238,6 +238,43 @@ func TestNoop(t *testing.T) {
 	}
 }
 
+// TestOtherLibraries: spans and tracers of other libraries are not OpenTelemetry's in a file that uses both.
+func TestOtherLibraries(t *testing.T) {
+	for _, tt := range []struct {
+		name, file, code string
+		want             int // spans and attributes
+	}{
+		{"Python", "a.py", "tracer = trace.get_tracer('q')\nspan = tracer.start_span('x')\nspan.set_attribute('k', v)\n", 2},
+		{"Python, OpenTracing", "a.py", "import opentracing\nt = opentracing.global_tracer()\nspan = t.start_span('x')\nspan.set_attribute('k', v)\n", 0},
+		{"Python, OpenTracing's module", "a.py", "import opentracing\nspan = opentracing.tracer.start_span('x')\n", 0},
+		{"Python, field", "a.py", "import opentracing\nself.tracer = opentracing.global_tracer()\nspan = self.tracer.start_span('x')\n", 0},
+		{"Python, imported tracer", "a.py", "from ddtrace import tracer\nspan = tracer.start_span('x')\n", 0},
+		{"Python, context manager", "a.py", "import sentry_sdk\nwith sentry_sdk.start_span('x') as span:\n    span.set_attribute('k', v)\n", 0},
+		{"Python, class", "a.py", "from lightstep import Tracer\ntracer = Tracer()\nspan = tracer.start_span('x')\n", 0},
+		{"Python, class of the project", "a.py", "from .tracing import Tracer\ntracer = Tracer()\nspan = tracer.start_span('x')\n", 1},
+		{"Python, function of the project", "a.py", "from app.tracing import get_tracer\ntracer = get_tracer()\nspan = tracer.start_span('x')\n", 1},
+		{"Python, parameter", "a.py", "import opentracing\ndef f(tracer: opentracing.Tracer):\n    span = tracer.start_span('x')\n", 0},
+		{"JavaScript, OpenTracing", "a.js", "const ot = require('opentracing');\nconst tracer = ot.globalTracer();\nconst span = tracer.startSpan('x');\nspan.setAttribute('k', v);\n", 0},
+		{"JavaScript, require", "a.js", "const span = require('opentracing').globalTracer().startSpan('x');\nspan.setAttribute('k', v);\n", 0},
+		{"JavaScript, callback", "a.js", "const Sentry = require('@sentry/node');\nSentry.startSpan('x', (span) => span.setAttribute('k', v));\n", 0},
+		{"JavaScript, class", "a.js", "const lightstep = require('lightstep-tracer');\nconst tracer = new lightstep.Tracer();\nconst span = tracer.startSpan('x');\n", 0},
+		{"TypeScript, type", "a.ts", "import { Tracer } from 'opentracing';\nfunction f(tracer: Tracer) { const span = tracer.startSpan('x'); }\n", 0},
+		{"TypeScript, type of the API", "a.ts", "import { Tracer } from '@opentelemetry/api';\nfunction f(tracer: Tracer) { const span = tracer.startSpan('x'); }\n", 1},
+		{"Java, imported types", "A.java", "import other.Tracer;\nimport other.Span;\nclass A { Tracer tracer; void f() { Span span = tracer.spanBuilder(\"x\").startSpan(); span.setAttribute(\"k\", v); } }\n", 0},
+		{"Java, qualified types", "A.java", "class A { io.opencensus.trace.Tracer tracer; void f() { var s = tracer.spanBuilder(\"x\").startSpan(); s.setAttribute(\"k\", v); } }\n", 0},
+		{"Java, types of the API", "A.java", "import io.opentelemetry.api.trace.Tracer;\nclass A { Tracer tracer; void f() { var s = tracer.spanBuilder(\"x\").startSpan(); s.setAttribute(\"k\", v); } }\n", 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			both := map[syntax.Language]string{
+				syntax.Python: "from opentelemetry import trace\n", syntax.JavaScript: "const { trace } = require('@opentelemetry/api');\n",
+				syntax.TypeScript: "import { trace } from '@opentelemetry/api';\n", syntax.Java: "import io.opentelemetry.api.GlobalOpenTelemetry;\n",
+			}
+			u := Find(parse(t, tt.file, both[syntax.LanguageOf(tt.file)]+tt.code), nil)
+			require.Equal(t, tt.want, len(u.Spans)+len(u.Attributes), describe(u))
+		})
+	}
+}
+
 // parse parses a file with the parser that the tests share.
 func parse(t *testing.T, name, code string) *syntax.File {
 	t.Helper()

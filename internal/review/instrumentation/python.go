@@ -135,7 +135,7 @@ func (p python) start(n *syntax.Node) {
 // trace_call("name") as span.
 func (p python) wrapper(n *syntax.Node, name string) {
 	up := n.Parent
-	if up == nil || up.Kind != syntax.Assign || up.Parent == nil || up.Parent.Kind != syntax.With || p.foreign() {
+	if up == nil || up.Kind != syntax.Assign || up.Parent == nil || up.Parent.Kind != syntax.With || p.foreign(n) {
 		return
 	}
 	lower := strings.ToLower(name)
