@@ -25,6 +25,9 @@ func (p *Pass) constantName(u *instrumentation.Uses, s *instrumentation.Span, bu
 	if !p.mayFix() || built != s.Name || create == nil || create.Kind != syntax.Call {
 		return nil
 	}
+	if built.Kind == syntax.Operator && built.Text == "+" {
+		return nil // Go does not compile where nothing else uses a constant's package
+	}
 	parts := built.Children
 	if built.Kind == syntax.Call {
 		parts = built.Args()

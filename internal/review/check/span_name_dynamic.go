@@ -24,13 +24,13 @@ var spanNameDynamic = &Check{
 		"The check reports a suggestion where the name of a variable stands for many values in most programs, but not in all.",
 	Fixable: true,
 	Source: func(p *Pass, u *instrumentation.Uses) {
-		seen := map[*syntax.Node]bool{}
+		seen := map[[2]int]bool{}
 		report := func(name *syntax.Node, s *instrumentation.Span) {
 			built := buildsName(u, name)
-			if built == nil || seen[built] {
+			if built == nil || seen[[2]int{built.Start, built.End}] {
 				return
 			}
-			seen[built] = true
+			seen[[2]int{built.Start, built.End}] = true
 			part, severity := variablePart(u, built)
 			if part == nil || s != nil && helper(u, s, part) {
 				return
@@ -46,6 +46,9 @@ var spanNameDynamic = &Check{
 				if severity == "" {
 					f.Fix = p.constantName(u, s, built)
 				}
+			}
+			if a := part.Enclosing(syntax.Assign); a != nil && a.Text == "+=" && !part.Within(built) {
+				built = a
 			}
 			p.mark(u, built, f)
 		}
@@ -162,7 +165,10 @@ func buildsName(u *instrumentation.Uses, n *syntax.Node) *syntax.Node {
 		case syntax.Template:
 			return n
 		case syntax.Operator:
-			if len(n.Children) == 2 && (n.Text == "%" || n.Text == "+") && n.Children[0].Kind == syntax.String {
+			if len(n.Children) != 2 {
+				return nil
+			}
+			if _, ok := u.Known(n.Children[0]); n.Text == "+" || n.Text == "%" && ok {
 				return n
 			}
 			return nil
@@ -176,12 +182,28 @@ func buildsName(u *instrumentation.Uses, n *syntax.Node) *syntax.Node {
 			if def == nil || def.Kind != syntax.Assign || len(def.Targets()) != 1 || n.Within(def) {
 				return nil
 			}
+			if def.Text == "+=" {
+				return appended(u, def)
+			}
 			n = def.Value()
 		default:
 			return nil
 		}
 	}
 	return nil
+}
+
+// appended returns what a variable holds after an assignment that appends to it.
+func appended(u *instrumentation.Uses, last *syntax.Node) *syntax.Node {
+	built := &syntax.Node{Kind: syntax.Template, Start: last.Start, End: last.End, Parent: last.Parent}
+	for def := last; def != nil && def.Kind == syntax.Assign && len(def.Targets()) == 1 && len(built.Children) < maxNameParts; {
+		built.Children = slices.Insert(built.Children, 0, def.Value())
+		if def.Text != "+=" {
+			break
+		}
+		def = u.File.Definition(&syntax.Node{Kind: syntax.Name, Start: def.Start - 1, Text: def.Targets()[0].Text, Parent: def.Parent})
+	}
+	return built
 }
 
 var (
@@ -265,8 +287,25 @@ func nameParts(n *syntax.Node) []*syntax.Node {
 		return parts
 	case syntax.Member:
 		return []*syntax.Node{n}
+	case syntax.Operator:
+		return operands(n)
 	}
 	return n.Children
+}
+
+// operands returns what an expression concatenates or formats.
+func operands(n *syntax.Node) []*syntax.Node {
+	var out []*syntax.Node
+	for len(out) < 4*maxNameParts && n.Kind == syntax.Operator && n.Text == "+" && len(n.Children) == 2 {
+		out = append(out, n.Children[1])
+		n = n.Children[0]
+	}
+	if len(out) == 0 {
+		return n.Children
+	}
+	out = append(out, n)
+	slices.Reverse(out)
+	return out
 }
 
 // varietyOf returns how many values an expression has, by its names, the definitions of its variables and their types.
@@ -558,11 +597,14 @@ func constantParts(u *instrumentation.Uses, n *syntax.Node) string {
 		}
 		return verbs.ReplaceAllString(format, "*")
 	}
-	if n.Kind == syntax.Operator {
+	if n.Kind == syntax.Operator && n.Text == "%" {
 		format, _ := u.Known(parts[0])
 		return verbs.ReplaceAllString(format, "*")
 	}
 	var b strings.Builder
+	if n.Kind == syntax.Operator {
+		parts = operands(n)
+	}
 	for _, c := range parts {
 		if s, ok := u.Known(c); ok {
 			b.WriteString(s)
