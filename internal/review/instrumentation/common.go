@@ -84,6 +84,7 @@ type finder struct {
 	spans       map[*syntax.Node]*Span    // by the call, and by the Param of a callback that gets the span
 	instruments map[string]*Instrument    // by variable
 	keyed       map[string][]*syntax.Node // assignments to elements of a variable: v["key"] = x
+	declared    map[string]bool           // names of classes and methods, nil until it is needed
 	api         *api
 }
 
@@ -155,7 +156,7 @@ func (f *finder) foreign(n *syntax.Node) bool {
 		case def == nil:
 			return false
 		case def.Type != "" && !strings.Contains(def.Type, "|"):
-			return f.fromForeign(f.declared(def.Type))
+			return f.fromForeign(f.typeOf(def.Type))
 		case def.Kind == syntax.Param && def.Parent.Kind == syntax.Func: // otherSpan("name", (span) => ...)
 			n = def.Parent.Parent
 		default:
@@ -179,8 +180,8 @@ func (f *finder) fromForeign(module, name string) bool {
 		!slices.ContainsFunc(f.api.modules, in)
 }
 
-// declared returns the module and the name of a declared type. The module is "" if the file does not import it.
-func (f *finder) declared(t string) (module, name string) {
+// typeOf returns the module and the name of a declared type. The module is "" if the file does not import it.
+func (f *finder) typeOf(t string) (module, name string) {
 	t = strings.TrimLeft(t, "*&")
 	first, _, _ := strings.Cut(t, ".")
 	at := strings.LastIndexByte(t, '.')
@@ -806,19 +807,55 @@ func boundaryTable(rows [][3]string) map[string]Boundary {
 
 // boundary adds a server, consumer or client if the table has what a call calls.
 func (f *finder) boundary(n *syntax.Node, table map[string]Boundary) {
-	module, name := f.origin(n.Callee())
-	if module == "" {
-		return
+	for _, name := range f.qualified(n.Callee()) {
+		if b, ok := table[name]; ok {
+			b.Node = n
+			b.Instrumented = slices.ContainsFunc(n.Args(), mentionsTelemetry)
+			f.Boundaries = append(f.Boundaries, b)
+			return
+		}
 	}
-	key := module
-	if name != "" {
-		key += "." + name
+}
+
+// qualified returns the names that a name may stand for, with their modules: express, http.createServer. In Java, there are
+// several if the file imports all names of packages and declares no such class or method.
+func (f *finder) qualified(n *syntax.Node) []string {
+	if module, name := f.origin(n); module != "" {
+		return []string{strings.TrimSuffix(module+"."+name, ".")}
 	}
-	if b, ok := table[key]; ok {
-		b.Node = n
-		b.Instrumented = slices.ContainsFunc(n.Args(), mentionsTelemetry)
-		f.Boundaries = append(f.Boundaries, b)
+	if f.File.Language != syntax.Java {
+		return nil
 	}
+	const maxParts, maxPackages = 8, 32
+	name := ""
+	for i := 0; i < maxParts && n.Kind == syntax.Member; i++ {
+		name = "." + n.Text + name
+		n = n.Children[0]
+	}
+	if n.Kind != syntax.Name || n.Text == "" || f.File.Definition(n) != nil || f.declares(n.Text) {
+		return nil
+	}
+	name = n.Text + name
+	names := []string{name} // it may begin with a package
+	for _, i := range f.File.Imports {
+		if i.Member == "*" && len(names) < maxPackages {
+			names = append(names, i.Path+"."+name)
+		}
+	}
+	return names
+}
+
+// declares reports whether the file declares a class or a method with a name.
+func (f *finder) declares(name string) bool {
+	if f.declared == nil {
+		f.declared = map[string]bool{}
+		for n := range f.File.Root.All() {
+			if n.Kind == syntax.Class || n.Kind == syntax.Func {
+				f.declared[n.Text] = true
+			}
+		}
+	}
+	return f.declared[name]
 }
 
 // resourceAttributes adds the attributes of an object literal, or of the one that a variable holds, to a resource.

@@ -198,9 +198,11 @@ func (j java) annotation(n *syntax.Node) {
 		name = a.Callee()
 	}
 	owner := n.Parent
-	if module, member := j.origin(name); javaListeners[strings.TrimSuffix(module+"."+member, ".")] != "" {
-		j.Boundaries = append(j.Boundaries, Boundary{Node: n, Kind: "queue consumer", Library: javaListeners[strings.TrimSuffix(module+"."+member, ".")]})
-		return
+	for _, q := range j.qualified(name) {
+		if library := javaListeners[q]; library != "" {
+			j.Boundaries = append(j.Boundaries, Boundary{Node: n, Kind: "queue consumer", Library: library})
+			return
+		}
 	}
 	if owner == nil || !j.File.ImportsAny("io.opentelemetry.instrumentation.annotations", "io.opentelemetry.extension.annotations") {
 		return
