@@ -30,12 +30,16 @@ var resourceAttributes = &Check{
 		"`service.criticality` is `mission_critical`, `high`, `medium` or `low`.",
 	Fixable: true,
 	Source: func(p *Pass, u *instrumentation.Uses) {
+		former := formerEnvironments(u)
 		for _, r := range u.Resources {
 			if r.Node == nil {
 				continue
 			}
 			fact := resourceFact{partial: partialResource(u, r.Node), file: u.File.Path, start: r.Node.Start, end: r.Node.End, symbol: Symbol(r.Node), opaque: r.Opaque, javascript: u.File.Language == syntax.JavaScript || u.File.Language == syntax.TypeScript}
 			for key, value := range r.Attributes {
+				if former[value] {
+					key = "deployment.environment.name" // semconv-deprecated reports it
+				}
 				fact.keys = append(fact.keys, key)
 				text, known := u.Known(value)
 				if key == "service.name" && known {
@@ -56,6 +60,19 @@ var resourceAttributes = &Check{
 		}
 	},
 	Repository: func(p *RepositoryPass) { checkResources(p) },
+}
+
+// formerEnvironments returns the values of the attributes for which semconv-deprecated reports the name of
+// deployment.environment.name before 1.27 of the conventions: those with a literal key.
+func formerEnvironments(u *instrumentation.Uses) map[*syntax.Node]bool {
+	values := map[*syntax.Node]bool{}
+	for i := range u.Attributes {
+		a := &u.Attributes[i]
+		if key, ok := u.Key(a.Key); ok && key == "deployment.environment" && literal(u, a.Key).Kind == syntax.String {
+			values[a.Value] = true
+		}
+	}
+	return values
 }
 
 type resourceFact struct {
@@ -123,9 +140,6 @@ func (s *attributeSet) add(keys ...string) {
 		s.keys = map[string]bool{}
 	}
 	for _, k := range keys {
-		if k == "deployment.environment" { // its name before 1.27 of the conventions; semconv-deprecated reports it
-			k = "deployment.environment.name"
-		}
 		s.keys[k] = true
 	}
 }
@@ -410,7 +424,7 @@ func givenByCollector(f *configfile.File, s *attributeSet) {
 func givenBySpring(f *configfile.File, s *attributeSet) {
 	for name, key := range map[string]string{
 		"spring.application.name": "service.name", "quarkus.application.name": "service.name", "otel.service.name": "service.name",
-		"service.name": "service.name", "deployment.environment": "deployment.environment.name", "service.instance.id": "service.instance.id",
+		"service.name": "service.name", "deployment.environment.name": "deployment.environment.name", "service.instance.id": "service.instance.id",
 	} {
 		if bytes.Contains(f.Source, []byte(name)) {
 			s.add(key)

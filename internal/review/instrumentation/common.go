@@ -858,6 +858,16 @@ func (f *finder) declares(name string) bool {
 	return f.declared[name]
 }
 
+// withoutAttributes reports whether a resource is what a function of the SDK returns that gets no attributes.
+func (f *finder) withoutAttributes(resource *syntax.Node, functions ...string) bool {
+	v := f.value(resource)
+	if v == nil || v.Kind != syntax.Call || len(v.Args()) > 0 {
+		return false
+	}
+	recv, m := v.Method()
+	return slices.Contains(functions, m) && (recv == nil || named(recv, "resource") || strings.HasSuffix(f.module(recv), "resource"))
+}
+
 // resourceAttributes adds the attributes of an object literal, or of the one that a variable holds, to a resource.
 func (f *finder) resourceAttributes(r *Resource, attributes *syntax.Node) {
 	object := f.value(attributes)

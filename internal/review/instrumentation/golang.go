@@ -359,7 +359,7 @@ func (g golang) packageCall(n *syntax.Node, module, name string) {
 				r.Opaque = true
 				continue
 			}
-			if _, m := o.Method(); m == "WithResource" {
+			if _, m := o.Method(); m == "WithResource" && !g.withoutAttributes(o.Arg(0), "Default", "Environment", "Empty") {
 				return // found where the resource is made
 			}
 		}

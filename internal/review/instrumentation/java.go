@@ -383,7 +383,10 @@ func (j java) setup(n, recv *syntax.Node, name string) {
 	case root != nil && root.Text == "Resource":
 		collect(n)
 	case root != nil && slices.Contains([]string{"SdkTracerProvider", "SdkMeterProvider", "SdkLoggerProvider"}, root.Text):
-		if slices.ContainsFunc(calls, func(c *syntax.Node) bool { _, m := c.Method(); return m == "setResource" || m == "addResource" }) {
+		if slices.ContainsFunc(calls, func(c *syntax.Node) bool {
+			_, m := c.Method()
+			return (m == "setResource" || m == "addResource") && !j.withoutAttributes(c.Arg(0), "getDefault", "empty")
+		}) {
 			return
 		}
 	case root != nil && root.Text == "AutoConfiguredOpenTelemetrySdk":

@@ -251,7 +251,7 @@ func (j javaScript) provided(n *syntax.Node, serviceName string) {
 	case options == nil:
 	case options.Kind != syntax.Object:
 		r.Opaque = true
-	case options.Get("resource") != nil:
+	case options.Get("resource") != nil && !j.withoutAttributes(options.Get("resource"), "defaultResource", "emptyResource", "default", "empty"):
 		if detectors := options.Get("resourceDetectors"); detectors != nil && detectors.Kind == syntax.List {
 			j.Resources = append(j.Resources, Resource{Detectors: detectors.Children})
 		}

@@ -241,7 +241,7 @@ func (p python) call(n *syntax.Node) {
 			p.Resources = append(p.Resources, Resource{Detectors: detectors.Children})
 		}
 	case "TracerProvider", "MeterProvider", "LoggerProvider":
-		if p.File.ImportsAny("opentelemetry.sdk") && n.Named("resource") == nil {
+		if p.File.ImportsAny("opentelemetry.sdk") && (n.Named("resource") == nil || p.withoutAttributes(n.Named("resource"), "get_empty")) {
 			p.Resources = append(p.Resources, Resource{Node: n, FromEnvironment: true, Opaque: len(n.Args()) > 0 && slices.ContainsFunc(n.Args(), func(a *syntax.Node) bool { return a.Kind == syntax.Spread })})
 		}
 	case "basicConfig":
