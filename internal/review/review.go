@@ -404,6 +404,9 @@ func (p *pass) sourceFile() {
 		return
 	}
 	p.parsed = true
+	if tree.Unparsed && p.report {
+		p.run.note(p.file.path, "cannot parse parts of the file")
+	}
 	uses := instrumentation.Find(tree, p.run.constants.of(p.file.path))
 	for _, res := range uses.Resources {
 		if name, ok := uses.Known(res.Attributes["service.name"]); ok {

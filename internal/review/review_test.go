@@ -280,6 +280,14 @@ func TestTooComplex(t *testing.T) {
 	}, r.Errors)
 }
 
+// TestUnparsed reviews the rest of files with errors and names these, but not tests.
+func TestUnparsed(t *testing.T) {
+	files := map[string]string{"a.go": code("span()\n}\nfunc b( {"), "a_test.go": code("span("), "b.go": code("span()"), "a.py": "import opentelemetry\nspan()\ndef f(:\n"}
+	r := review(t, Options{Root: tree(t, files), Checks: []*check.Check{named("span")}})
+	require.Equal(t, []string{"a.go:6 span", "a.py:2 span", "b.go:6 span"}, at(r))
+	require.Equal(t, []Error{{File: "a.go", Message: "cannot parse parts of the file"}, {File: "a.py", Message: "cannot parse parts of the file"}}, r.Errors)
+}
+
 func TestContextEnds(t *testing.T) {
 	dir := tree(t, map[string]string{"a.go": code("span()")})
 	ctx, cancel := context.WithCancel(t.Context())

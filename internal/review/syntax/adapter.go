@@ -5,6 +5,7 @@ package syntax
 import (
 	"context"
 	"path"
+	"slices"
 	"strings"
 
 	"assay/internal/review/treesitter"
@@ -48,7 +49,28 @@ func Parse(ctx context.Context, p *treesitter.Parser, name string, language Lang
 		}
 	}
 	a.f.Root = &Node{Kind: Block, End: len(source), Children: a.nodes(a.named(0))}
-	return a.f.finish(), nil
+	f := a.f.finish()
+	f.Unparsed = f.Unparsed || f.Broken && a.lacks()
+	return f, nil
+}
+
+// lacks reports whether the tree of a broken file lacks code.
+func (a *adapter) lacks() bool {
+	name := strings.ToLower(a.f.Path)
+	switch {
+	case a.f.Language != JavaScript && a.f.Language != TypeScript:
+		return true
+	case strings.HasSuffix(name, ".d.ts") || strings.HasSuffix(name, ".d.mts") || strings.HasSuffix(name, ".d.cts"): // types only
+		return false
+	}
+	return slices.ContainsFunc(a.Nodes, func(n treesitter.Node) bool {
+		if !n.Error {
+			return false
+		}
+		first, _ := a.f.Position(int(n.Start))
+		last, _ := a.f.Position(int(n.End))
+		return first < last
+	})
 }
 
 // adapter translates a tree of treesitter. The methods of a language build on it.
@@ -125,7 +147,7 @@ func (a *adapter) statement(i int32) []*Node {
 		return nil
 	}
 	if a.depth >= maxDepth {
-		a.f.Broken = true
+		a.f.Broken, a.f.Unparsed = true, true
 		return []*Node{a.node(Other, i)}
 	}
 	a.depth++

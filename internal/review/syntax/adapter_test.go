@@ -162,6 +162,36 @@ func TestComments(t *testing.T) {
 	}
 }
 
+// TestUnparsed checks which files lack code.
+func TestUnparsed(t *testing.T) {
+	for _, tt := range []struct {
+		name, code string
+		want       bool
+	}{
+		{"a.js", "function f( {\n  span();\n}\nspan();\n", true},
+		{"a.ts", "export const x = {{{\nimport { trace } from 'a';\n", true},
+		{"a.py", "def f(:\n  pass\nspan()\n", true},
+		{"A.java", "class A { void f( { }\n", true},
+		{"a.js", "let using = 1;\nusing = 2;\n", false},
+		{"a.tsx", "const a = <link href=\"https://example.com/?family=Open&display=swap\" />;\n", false},
+		{"a.ts", "const a = styled.div<{ $open: boolean }>`\n  color: red;\n`;\n", false},
+		{"a.d.ts", "export declare const a: import('axios').AxiosResponse<{\n  id: string;\n}>;\n", false},
+		{"a.py", "match x:\n    case [1, *rest]:\n        print(f'{rest!r:>{width}}')\ntype A[T] = list[T]\n", false},
+		{"A.java", "record A(int x) { sealed interface B permits C {} void f(Object o) { switch (o) { case A(var x) when x > 1 -> g(); default -> {} } } }\n", false},
+	} {
+		f, err := syntax.Parse(t.Context(), parser, tt.name, syntax.LanguageOf(tt.name), []byte(tt.code))
+		if err != nil || f.Unparsed != tt.want {
+			t.Errorf("%s: unparsed %v, error %v\n%s", tt.name, f.Unparsed, err, tt.code)
+		}
+	}
+	for code, want := range map[string]bool{"package a\n\nfunc f( {\n": true, "package a\n\nfunc f() {}\n": false} {
+		f, err := syntax.ParseGo("a.go", []byte(code))
+		if err != nil || f.Unparsed != want {
+			t.Errorf("unparsed %v, error %v\n%s", f.Unparsed, err, code)
+		}
+	}
+}
+
 // TestBroken checks that a file with an error has the nodes around it.
 func TestBroken(t *testing.T) {
 	for ext, source := range map[string]string{"js": "a();\n) (;\nb();\n", "ts": "a();\nlet = ;\nb();\n", "py": "a()\n)\nb()\n", "java": "class A { void m() { a(); ) ; b(); } }"} {

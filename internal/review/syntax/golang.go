@@ -27,7 +27,7 @@ func ParseGo(name string, source []byte) (*File, error) {
 	if TooDeep(tree) {
 		return nil, treesitter.ErrTooComplex
 	}
-	f := &File{Path: name, Language: Go, Source: source, Broken: err != nil}
+	f := &File{Path: name, Language: Go, Source: source, Broken: err != nil, Unparsed: err != nil}
 	g := golang{f: f, base: int(tree.FileStart)}
 	if tree.Name != nil {
 		f.Package = tree.Name.Name

@@ -136,6 +136,9 @@ type File struct {
 	Statements []*Node
 	// Broken is set when parts of the file could not be parsed. The others are there.
 	Broken bool
+	// Unparsed is set when the tree lacks code. In JavaScript and TypeScript, an error within a line makes a file broken and not
+	// unparsed: the grammars do not have all of the language, such as entities in JSX.
+	Unparsed bool
 
 	lines []int // offsets of line starts
 	names map[string][]*Node
@@ -151,7 +154,7 @@ func (f *File) finish() *File {
 		stack = stack[:len(stack)-1]
 		n.file = f
 		if n.depth == maxDepth && len(n.Children) > 0 {
-			n.Kind, n.Text, n.Children, f.Broken = Other, "", nil, true
+			n.Kind, n.Text, n.Children, f.Broken, f.Unparsed = Other, "", nil, true, true
 		}
 		for _, c := range slices.Backward(n.Children) {
 			c.Parent, c.depth = n, n.depth+1
