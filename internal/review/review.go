@@ -479,7 +479,7 @@ func (r *run) locate(name string, source []byte, found []check.Finding) []*place
 	if err != nil {
 		return nil
 	}
-	suppressed := suppressions(source)
+	suppressed := r.suppressed(name, source)
 	places := make([]*place, len(found))
 	for i := range found {
 		p := newPlace(&found[i], t)
