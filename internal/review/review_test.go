@@ -354,6 +354,8 @@ func TestSince(t *testing.T) {
 
 	opt.Root = filepath.Join(dir, "sub")
 	require.Empty(t, at(review(t, opt)))
+	runGit(t, dir, "mv", "odd \"ü\n.go", "sub/moved.go")
+	require.Equal(t, []string{"moved.go:7 span"}, at(review(t, opt)), "a file from outside of the root is not new")
 	for _, ref := range []string{"nosuch", "--output=/tmp/x", "-h", "HEAD:a.go", "HEAD\n", "a b"} {
 		opt.Since = ref
 		_, err := Run(t.Context(), opt)

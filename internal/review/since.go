@@ -52,10 +52,15 @@ func changedSince(ctx context.Context, root, ref string) (changes, error) {
 	if err != nil {
 		return nil, err
 	}
+	prefix, err := g.output(ctx, "rev-parse", "--show-prefix")
+	if err != nil {
+		return nil, err
+	}
 	c := changes{}
-	err = g.run(ctx, func(r io.Reader) error { return parseDiff(r, c) },
+	// The diff is of the whole repository, because a file below the root may come from outside of it.
+	err = g.run(ctx, func(r io.Reader) error { return parseDiff(r, strings.TrimSuffix(string(prefix), "\n"), c) },
 		"diff", "--unified=0", "--no-color", "--no-ext-diff", "--no-textconv", "--find-renames", "--diff-filter=d", "--ignore-submodules=all",
-		"--relative", "--src-prefix=a/", "--dst-prefix=b/", commit, "--", ".")
+		"--no-relative", "--src-prefix=a/", "--dst-prefix=b/", commit, "--")
 	if err != nil {
 		return nil, err
 	}
@@ -211,8 +216,8 @@ func (l *limited) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// parseDiff adds the changed lines of a diff without context.
-func parseDiff(r io.Reader, c changes) error {
+// parseDiff adds the changed lines of the files with a prefix, by the rest of their paths, of a diff without context.
+func parseDiff(r io.Reader, prefix string, c changes) error {
 	lines := bufio.NewReaderSize(r, 64<<10)
 	file := ""
 	ranges, content := 0, 0 // content is the number of lines of the hunk to come
@@ -235,7 +240,10 @@ func parseDiff(r io.Reader, c changes) error {
 			continue
 		}
 		if name, ok := bytes.CutPrefix(line, []byte("+++ ")); ok {
-			file = diffName(string(name))
+			file = ""
+			if rest, ok := strings.CutPrefix(diffName(string(name)), prefix); ok {
+				file = rest
+			}
 			continue
 		}
 		removed, first, added, ok := parseHunk(string(line))

@@ -30,10 +30,17 @@ func TestParseDiff(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := changes{}
-			require.NoError(t, parseDiff(strings.NewReader(c.diff), got))
+			require.NoError(t, parseDiff(strings.NewReader(c.diff), "", got))
 			require.Equal(t, c.want, got)
 		})
 	}
+}
+
+func TestParseDiffBelow(t *testing.T) {
+	got := changes{}
+	diff := "--- a/a.go\n+++ b/a.go\n@@ -1 +1 @@\n-x\n+y\n--- a/a.go\n+++ b/sub/b.go\n@@ -2 +2 @@\n-x\n+y\n+++ b/subway/c.go\n@@ -3 +3 @@\n-x\n+y\n"
+	require.NoError(t, parseDiff(strings.NewReader(diff), "sub/", got))
+	require.Equal(t, changes{"b.go": {{2, 2}}}, got)
 }
 
 // FuzzDiff: ranges are of lines.
@@ -42,7 +49,7 @@ func FuzzDiff(f *testing.F) {
 	f.Add([]byte("+++ \"b/\\303\\274\"\n@@ -0,0 +1 @@\n"))
 	f.Fuzz(func(t *testing.T, diff []byte) {
 		c := changes{}
-		require.NoError(t, parseDiff(bytes.NewReader(diff), c))
+		require.NoError(t, parseDiff(bytes.NewReader(diff), "", c))
 		for file, ranges := range c {
 			require.NotEmpty(t, file)
 			for _, r := range ranges {
