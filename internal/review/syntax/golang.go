@@ -260,8 +260,10 @@ func (g golang) stmt(s ast.Stmt) []*Node {
 		return []*Node{n}
 	case *ast.RangeStmt:
 		x := g.expr(s.X)
-		header := x
-		if s.Key != nil {
+		var header *Node
+		if s.Key == nil { // for range x
+			header = g.span(Assign, s.X.Pos(), s.X.End(), &Node{Kind: Name, Start: x.Start, End: x.Start, Text: "_"}, x).text("=")
+		} else {
 			header = g.span(Assign, s.Key.Pos(), s.X.End(), g.expr(s.Key)).text(s.Tok.String())
 			if s.Value != nil {
 				header.Children = append(header.Children, g.expr(s.Value))
