@@ -361,11 +361,16 @@ func (f *finder) use(n *syntax.Node, spans []*Span) {
 		case syntax.Return, syntax.Pair, syntax.List, syntax.Object, syntax.Argument, syntax.Spread:
 			s.Escapes = true
 		case syntax.Assign:
-			if p.Value() == n {
+			if p.Value() == n && !blank(p) {
 				s.Escapes = true
 			}
 		}
 	}
+}
+
+// blank reports whether an Assign only discards a value, as Go needs it for a variable without a use.
+func blank(assign *syntax.Node) bool {
+	return !slices.ContainsFunc(assign.Targets(), func(t *syntax.Node) bool { return t.Kind != syntax.Name || t.Text != "_" })
 }
 
 // method records the use span.name.
