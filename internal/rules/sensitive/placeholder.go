@@ -2,7 +2,10 @@
 
 package sensitive
 
-import "bytes"
+import (
+	"bytes"
+	"net/netip"
+)
 
 // placeholderWords replace removed or missing values, or state what happened to a value.
 // They include booleans. Spaces stand for '_' and '-' too.
@@ -263,65 +266,21 @@ func isVersionOrIP(v []byte) bool {
 	}
 }
 
-// isIPv6 reports whether v is an IPv6 address, a zone allowed behind, and in brackets a
-// port, as in 2001:db8::1, fe80::1%eth0 and [::1]:80.
+// isIPv6 reports whether v is an IPv6 address, also with a zone, in brackets or with a port: 2001:db8::1, fe80::1%eth0,
+// [::1]:80.
 func isIPv6(v []byte) bool {
 	const longest = 64
-	if len(v) > longest {
+	if len(v) > longest || bytes.Count(v, []byte(":")) < 2 {
 		return false
 	}
-	if v[0] == '[' {
-		end := bytes.IndexByte(v, ']')
-		if end < 0 {
-			return false
-		}
-		port := v[end+1:]
-		if len(port) > 0 && (port[0] != ':' || len(port) == 1 || run(port, 1, digit, len(port)) < len(port)) {
-			return false
-		}
-		v = v[1:end]
+	if v[0] == '[' && v[len(v)-1] == ']' {
+		v = v[1 : len(v)-1]
 	}
-	if zone := bytes.IndexByte(v, '%'); zone >= 0 {
-		if zone+1 == len(v) || run(v, zone+1, alnum, len(v)) < len(v) {
-			return false
-		}
-		v = v[:zone]
+	if a, err := netip.ParseAddr(string(v)); err == nil {
+		return a.Is6()
 	}
-	groups, elided := 0, has(v, 0, "::")
-	if elided {
-		v = v[2:]
-	}
-	for len(v) > 0 {
-		end := 0
-		for end < len(v) && isHex(v[end]) {
-			end++
-		}
-		if end < len(v) && v[end] == '.' { // ::ffff:10.0.0.1
-			if bytes.Count(v, []byte(".")) != 3 || !isVersionOrIP(v) {
-				return false
-			}
-			groups += 2
-			break
-		}
-		if end == 0 || end > 4 {
-			return false
-		}
-		groups++
-		v = v[end:]
-		switch {
-		case has(v, 0, "::"):
-			if elided {
-				return false
-			}
-			elided = true
-			v = v[2:]
-		case len(v) > 1 && v[0] == ':':
-			v = v[1:]
-		case len(v) > 0:
-			return false
-		}
-	}
-	return elided && groups < 8 || !elided && groups == 8
+	a, err := netip.ParseAddrPort(string(v))
+	return err == nil && a.Addr().Is6()
 }
 
 // findMask returns the start of the first sign of redaction, *** or "redacted"

@@ -102,6 +102,13 @@ func (c *scanner) scan(stop int) finding {
 	s := c.s
 	i := c.pos
 	for before := s[:stop]; ; i++ {
+		for i < len(before)-3 { // four at a time, as most bytes of prose are no triggers
+			next := before[i : i+4]
+			if triggers[next[0]]|triggers[next[1]]|triggers[next[2]]|triggers[next[3]] != skip {
+				break
+			}
+			i += 4
+		}
 		for i < len(before) && triggers[before[i]] == skip { // without a bounds check
 			i++
 		}
