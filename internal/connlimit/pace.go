@@ -41,6 +41,9 @@ func (l *Limiter) Paced(next http.Handler) http.Handler {
 // pace waits until requests or frames of a cost have their turn. It ends early when the connection is closed, when its
 // first request is identified and when done is closed.
 func (c *Conn) pace(cost int, done <-chan struct{}) {
+	if cost == 0 {
+		return
+	}
 	wait := c.limiter.pay(c, cost)
 	if wait <= 0 {
 		return

@@ -114,6 +114,8 @@ func TestPaceEnds(t *testing.T) {
 				time.AfterFunc(time.Second, func() { end(conn, cancel) })
 				conn.pace(60*rate*runtime.GOMAXPROCS(0), ctx.Done())
 				require.Equal(t, time.Second, time.Since(began))
+				conn.pace(0, nil) // telemetry, or the end of the connection
+				require.Equal(t, time.Second, time.Since(began))
 			})
 		})
 	}
