@@ -5,6 +5,7 @@ package sensitive
 import (
 	"bytes"
 	"net/netip"
+	"slices"
 )
 
 // placeholderWords replace removed or missing values, or state what happened to a value.
@@ -266,8 +267,19 @@ func isVersionOrIP(v []byte) bool {
 	}
 }
 
-// isIPv6 reports whether v is an IPv6 address, also with a zone, in brackets or with a port: 2001:db8::1, fe80::1%eth0,
-// [::1]:80.
+// inUse are the parts of the IPv6 address space that are assigned. Source: IANA, Internet Protocol Version 6 Address Space.
+var inUse = []netip.Prefix{
+	netip.MustParsePrefix("::/96"), // loopback
+	netip.MustParsePrefix("::ffff:0:0/96"),
+	netip.MustParsePrefix("64:ff9b::/32"), // translation to IPv4
+	netip.MustParsePrefix("2000::/3"),
+	netip.MustParsePrefix("fc00::/7"),
+	netip.MustParsePrefix("fe80::/10"),
+	netip.MustParsePrefix("ff00::/8"),
+}
+
+// isIPv6 reports whether v is an IPv6 address in use, also with a zone, in brackets or with a port: 2001:db8::1,
+// fe80::1%eth0, [::1]:80. a1::b2 may be a password.
 func isIPv6(v []byte) bool {
 	const longest = 64
 	if len(v) > longest || bytes.Count(v, []byte(":")) < 2 {
@@ -276,11 +288,13 @@ func isIPv6(v []byte) bool {
 	if v[0] == '[' && v[len(v)-1] == ']' {
 		v = v[1 : len(v)-1]
 	}
-	if a, err := netip.ParseAddr(string(v)); err == nil {
-		return a.Is6()
+	a, err := netip.ParseAddr(string(v))
+	if err != nil {
+		withPort, _ := netip.ParseAddrPort(string(v))
+		a = withPort.Addr()
 	}
-	a, err := netip.ParseAddrPort(string(v))
-	return err == nil && a.Addr().Is6()
+	a = a.WithZone("")
+	return slices.ContainsFunc(inUse, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
 // findMask returns the start of the first sign of redaction, *** or "redacted"
