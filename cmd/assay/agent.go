@@ -37,13 +37,13 @@ type agentConfig struct {
 	agentRunConfig
 
 	Agent            string        `default:"embedded" placeholder:"embedded|none|URL" help:"Agent: embedded runs it in this server, none disables the operations below /v1/agent, the URL of another agent forwards them (${default})."`
-	AgentBackendURL  string        `name:"agent-backend-url" placeholder:"URL" help:"The same as --agent URL." hidden:""`
-	AgentPathAlias   string        `placeholder:"NAME" help:"Second name of the path /v1/agent: the operations are at /v1/NAME too." hidden:""`
+	AgentBackendURL  string        `name:"agent-backend-url" placeholder:"URL" help:"Alias of --agent URL." hidden:""`
+	AgentPathAlias   string        `placeholder:"NAME" help:"Alias of the path /v1/agent: serve the operations at /v1/NAME, too." hidden:""`
 	AgentAudience    string        `default:"assay-agent" placeholder:"TEXT" help:"Audience of the tokens for the agent (${default})." hidden:""`
 	AgentTimeout     time.Duration `default:"30s" help:"Timeout for the agent to begin its response (${default})." hidden:""`
 	AgentMaxInFlight int           `default:"1024" placeholder:"N" help:"Maximum requests in flight to the agent (${default})." hidden:""`
-	AgentCA          string        `name:"agent-ca" placeholder:"FILE" help:"CA certificates in PEM for an agent elsewhere. Default: the system's."`
-	AgentCert        string        `placeholder:"FILE" help:"Client certificate in PEM for an agent elsewhere."`
+	AgentCA          string        `name:"agent-ca" placeholder:"FILE" help:"CA certificates in PEM for an external agent. Default: the system's."`
+	AgentCert        string        `placeholder:"FILE" help:"Client certificate in PEM for an external agent."`
 	AgentKey         string        `placeholder:"FILE" help:"Private key of --agent-cert in PEM."`
 }
 
@@ -56,7 +56,7 @@ type agentRunConfig struct {
 	AgentAllowPrivateHosts bool          `help:"Allow source hosts in loopback, private and link-local networks."`
 	AgentSourceCA          string        `name:"agent-source-ca" placeholder:"FILE" help:"CA certificates in PEM for source hosts. Default: the system's."`
 	AgentMaxRepositories   int           `default:"100" placeholder:"N" help:"Maximum active repositories of an organization (${default})."`
-	AgentMaxRuns           int           `default:"1" placeholder:"N" help:"Maximum runs at a time in one process (${default})." hidden:""`
+	AgentMaxRuns           int           `default:"1" placeholder:"N" help:"Maximum concurrent runs in one process (${default})." hidden:""`
 	AgentRunTimeout        time.Duration `default:"15m" help:"Maximum duration of a run (${default})." hidden:""`
 	AgentMaxCloneSize      byteSize      `default:"1GiB" placeholder:"SIZE" help:"Maximum size of a repository: its packed objects, and its files (${default})." hidden:""`
 	AgentMaxFiles          int           `default:"100000" placeholder:"N" help:"Maximum files of a repository (${default})." hidden:""`

@@ -22,7 +22,7 @@ type agentModelConfig struct {
 	AgentModelURL         string      `name:"agent-model-url" placeholder:"URL" help:"Base URL of the provider's API. Default: the provider's own."`
 	AgentModelAPIKey      auth.Secret `name:"agent-model-api-key" placeholder:"KEY" help:"API key of the provider."`
 	AgentModelAPIKeyFile  string      `name:"agent-model-api-key-file" placeholder:"FILE" help:"File that contains the API key of the provider."`
-	AgentModelPrice       modelPrice  `placeholder:"INPUT,OUTPUT" help:"Prices of a million input and output tokens, such as 3,15. Default: costs are not known."`
+	AgentModelPrice       modelPrice  `placeholder:"INPUT,OUTPUT" help:"Prices of a million input and output tokens, such as 3,15. Default: costs are unknown."`
 	AgentModelBudget      modelBudget `default:"500000" placeholder:"TOKENS[,COST]" help:"Maximum tokens, and cost by --agent-model-price, of a run, such as 500000,2.50 (${default})."`
 	AgentModelDailyBudget modelBudget `default:"5000000" placeholder:"TOKENS[,COST]" help:"Maximum tokens and cost for each organization and UTC day (${default})."`
 }

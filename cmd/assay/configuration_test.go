@@ -42,7 +42,7 @@ its environment variable holds one value.
 ` + "`assay serve --help`" + ` shows the flags that most installations need, ` + "`assay serve --help-all`" + ` all of them. Flags for tuning
 are marked with an asterisk.
 
-The flags of the server follow. Each other command has few; ` + "`assay COMMAND --help`" + ` shows them.
+The flags of the server follow. ` + "`assay COMMAND --help`" + ` shows the flags of other commands.
 `
 
 // TestConfigurationDocument compares docs/configuration.md with the flags of serve.

@@ -24,8 +24,8 @@ type dashboardConfig struct {
 	SessionIdle time.Duration `default:"8h" help:"Sign out idle dashboard sessions after this duration (${default})." hidden:""`
 	SessionLife time.Duration `default:"168h" help:"Maximum duration of a dashboard session (${default})." hidden:""`
 
-	PublicOTLPHTTPURL string `name:"public-otlp-http-url" placeholder:"URL" help:"External URL of OTLP/HTTP, shown beside a new key: scheme and host. Default: the host of --public-url and the port of the listener."`
-	PublicOTLPGRPCURL string `name:"public-otlp-grpc-url" placeholder:"URL" help:"External URL of OTLP/gRPC, shown beside a new key: scheme and host; https means TLS. Default: the host of --public-url and the port of the listener."`
+	PublicOTLPHTTPURL string `name:"public-otlp-http-url" placeholder:"URL" help:"External URL of OTLP/HTTP, shown with a new key: scheme and host. Default: the host of --public-url and the port of the listener."`
+	PublicOTLPGRPCURL string `name:"public-otlp-grpc-url" placeholder:"URL" help:"External URL of OTLP/gRPC, shown with a new key: scheme and host; https means TLS. Default: the host of --public-url and the port of the listener."`
 }
 
 // maxSession is the maximum of the session durations.

@@ -16,7 +16,7 @@ import (
 
 // identityConfig holds the flags of the identity provider.
 type identityConfig struct {
-	OIDCIssuer            string `name:"oidc-issuer" placeholder:"URL" help:"URL of the OpenID Connect provider whose tokens are accepted beside API keys."`
+	OIDCIssuer            string `name:"oidc-issuer" placeholder:"URL" help:"URL of the OpenID Connect provider whose tokens are accepted in addition to API keys."`
 	OIDCAudience          string `name:"oidc-audience" placeholder:"TEXT" help:"Required audience of tokens."`
 	OIDCOrganizationClaim string `name:"oidc-organization-claim" default:"org_id" placeholder:"NAME" help:"Claim with the external id of the user's organization (${default})."`
 	OIDCCA                string `name:"oidc-ca" placeholder:"FILE" help:"CA certificates in PEM for the provider. Default: the system's."`

@@ -204,12 +204,12 @@ const corpusIntro = `
 ## Precision and recall
 
 The checks were run on public code that was not written for them: %d Go modules, %d npm packages, and %d repositories in Go, Java,
-JavaScript and Python. A reader gave a verdict on each finding, or on 40 findings that are spread evenly over all findings of a check in a
-module with more, and searched the modules for places that the checks miss. The verdicts are in
+JavaScript and Python. A reviewer judged each finding, or an evenly spread sample of 40 where a check has more findings in a module, and
+searched the modules for places that the checks miss. The verdicts are in
 [corpus.csv](../internal/review/check/testdata/corpus.csv). ` + "`make check-corpus`" + ` downloads the modules and compares.
 
 Precision is the share of the findings with a verdict that are right. Suggestions are counted apart: a check reports as a suggestion
-what it cannot decide by the code. Recall is the share of the known places that the check reports. It is an upper bound, because a
+what it cannot decide from the code. Recall is the share of the known places that the check reports. It is an upper bound, because a
 search does not find everything. A dash means that the corpus has no such place.
 
 | Check | Findings | Precision | Suggestions | Precision of suggestions | Missed | Recall |

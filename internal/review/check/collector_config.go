@@ -80,8 +80,8 @@ var collectorConfig = &Check{
 	Severity: Medium,
 	Rules:    []string{"RES-003"},
 	Why: "A Collector does not start with a pipeline that names an undefined component, or with a component that its release no longer has. " +
-		"Without `memory_limiter` as the first processor a burst of telemetry makes it run out of memory, and what it holds is lost. " +
-		"Without batches it sends a request for each request that it gets. The `debug` exporter at `detailed` verbosity writes all telemetry to the log of the Collector, " +
+		"Without `memory_limiter` as the first processor, a burst of telemetry makes it run out of memory, and the telemetry that it holds is lost. " +
+		"Without batching, it sends one request for each request that it receives. The `debug` exporter at `detailed` verbosity writes all telemetry to the log of the Collector, " +
 		"with the personal data in it. `insecure_skip_verify` accepts any certificate. Without `k8s.pod.uid` telemetry cannot be joined with the pod that sent it.",
 	Fix: "Define what the pipelines use, and remove what they do not use. Replace components that were removed from the Collector by their successors. " +
 		"Put `memory_limiter` first in each pipeline. Set `sending_queue: {batch: {}}` of the exporters, or put the `batch` processor last. " +

@@ -22,7 +22,7 @@ var metricAttributeUnbounded = &Check{
 		"creates a time series for each request or user, in the SDK's memory and in the backend.",
 	Fix: "Drop the attribute from the metric and record it on the span, which the metric's exemplars lead to. " +
 		"Use the route template instead of the path, and the error's type instead of its message. " +
-		"The check reports a suggestion for ids of objects of which there may be few.",
+		"The check reports a suggestion for ids of objects that may be few in number.",
 	Fixable: true,
 	Source: func(p *Pass, u *instrumentation.Uses) {
 		for i := range u.Attributes {

@@ -16,8 +16,8 @@ var sdkUnsupportedRuntime = &Check{
 	Category: Correctness,
 	Severity: High,
 	Rules:    []string{"SDK-001"},
-	Why: "A release of an SDK is tested with the language runtimes that it names. On an older one it may fail to install or to start, or it starts and loses telemetry, " +
-		"and its maintainers do not fix what fails there.",
+	Why: "A release of an SDK is tested with the language runtimes that it names. On an older runtime, it may fail to install or to start, or it may lose telemetry, " +
+		"and its maintainers do not fix such failures.",
 	Fix: "Raise the runtime to a version that the SDK supports, in the manifest and in the image. If that is not possible, take the last release of the SDK that supports the runtime.",
 	Repository: func(p *RepositoryPass) {
 		ps := projectsOf(p.Configs)

@@ -18,11 +18,11 @@ var sdkVersionMix = &Check{
 	Title:    "OpenTelemetry packages have versions that do not belong together",
 	Category: Correctness,
 	Severity: Medium,
-	Why: "The API, the SDK and the exporters of a language are released together and tested only together. With versions of several releases an installation has parts twice, " +
-		"so that spans do not reach the exporter, or it fails to start where one part calls what the other does not have.",
+	Why: "The API, the SDK and the exporters of a language are released together and tested only together. With versions of several releases, a package may be installed twice, " +
+		"so that spans do not reach the exporter, or the program fails to start because one package calls a function that another lacks.",
 	Fix: "Set the packages to the versions of one release. Where the language has a bill of materials (Java) or a package that brings the others (`@opentelemetry/sdk-node`), take the versions from it. " +
-		"The mechanical fix raises versions in requirements files, Maven, Gradle and .NET projects. Elsewhere a lock file has to change as well, which takes the packages: " +
-		"`go get`, `npm install` and the like do it.",
+		"The mechanical fix raises versions in requirements files, Maven, Gradle and .NET projects. Elsewhere, the lock file must change as well: " +
+		"use `go get`, `npm install` or similar.",
 	Fixable: true,
 	Config: func(p *Pass, f *configfile.File) {
 		if f.Kind != configfile.Manifest {

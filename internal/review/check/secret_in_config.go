@@ -23,8 +23,8 @@ var secretInConfig = &Check{
 	Category: SensitiveData,
 	Severity: Critical,
 	Masked:   true,
-	Why: "A credential in a repository is known to everyone who can read the repository, its clones and its builds, and it stays in the history after it was removed. " +
-		"An ingest key lets them send telemetry in the name of the organization, and some read it.",
+	Why: "A credential in a repository is known to everyone who can read the repository, its clones and its builds, and it stays in the history after its removal. " +
+		"With an ingest key, they can send telemetry in the name of the organization, and with some keys also read it.",
 	Fix: "Revoke the credential. Then read the new one from the environment or from a secret store: `${env:NAME}` in a Collector configuration, `${NAME}` in a Compose file, " +
 		"`valueFrom.secretKeyRef` in a Kubernetes object, and a sealed or external secret instead of a `Secret` in the repository.",
 	Fixable: true,

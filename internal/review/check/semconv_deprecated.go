@@ -17,10 +17,10 @@ var semconvDeprecated = &Check{
 	Title:    "Name is deprecated by the semantic conventions",
 	Category: Governance,
 	Severity: Low,
-	Why: "Dashboards, alerts and processors are written for the present names. Services that still send a deprecated name are missing from them, " +
+	Why: "Dashboards, alerts and processors are written for the current names. Services that still send a deprecated name are missing from them, " +
 		"and a query over all services has to know both names.",
 	Fix: "Rename the attribute or metric as the [registry](https://opentelemetry.io/docs/specs/semconv/registry/) says. " +
-		"Where others still read the old name, send both for a while or rename it in the Collector.",
+		"If queries still use the old name, send both for a while or rename it in the Collector.",
 	Fixable: true,
 	Source: func(p *Pass, u *instrumentation.Uses) {
 		seen := map[*syntax.Node]bool{}

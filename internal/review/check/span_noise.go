@@ -16,10 +16,10 @@ var spanNoise = &Check{
 	Category: Volume,
 	Severity: Suggestion,
 	Rules:    []string{"SPA-001", "SPA-005"},
-	Why: "A span in a loop costs as many spans as the loop has rounds, and a span around a helper that only computes lasts microseconds. " +
-		"A span around one call that a library of instrumentation covers repeats the span of that. " +
-		"Such spans hide those that explain the request, and they are paid for like those.",
-	Fix: "Start one span around the loop and record the number of rounds as an attribute. Remove the span of a helper or of an instrumented call, or record an event on the span around it.",
+	Why: "A span in a loop creates one span for each iteration, and a span around a helper that only computes lasts microseconds. " +
+		"A span around a call that an instrumentation library covers duplicates the library's span. " +
+		"Such spans hide the spans that explain the request, and cost as much.",
+	Fix: "Start one span around the loop and record the number of iterations as an attribute. Remove the span of a helper or of an instrumented call, or record an event on the span around it.",
 	Source: func(p *Pass, u *instrumentation.Uses) {
 		perFunction := map[*syntax.Node]int{}
 		for _, s := range u.Spans {

@@ -16,7 +16,7 @@ var spanNotEnded = &Check{
 	Category: Correctness,
 	Severity: High,
 	Why: "The SDK exports a span when it ends. A span that is not ended never arrives: its children have a parent that does not exist, and the operation is missing " +
-		"where it matters most, since the forgotten path is mostly that of an error.",
+		"where it matters most, because the forgotten path is usually an error path.",
 	Fix:     "End the span where it is started: `defer span.End()` in Go, `with tracer.start_as_current_span(...)` in Python, `try` and `finally` in JavaScript and Java.",
 	Fixable: true,
 	Source: func(p *Pass, u *instrumentation.Uses) {

@@ -22,7 +22,7 @@ var uninstrumentedServer = &Check{
 	Category: Correctness,
 	Severity: Medium,
 	Why: "Requests that a server without instrumentation receives have no span, and the traces of its callers end there. " +
-		"Queries of a client without instrumentation show up as time that nothing explains.",
+		"Queries of a client without instrumentation show up as unexplained time.",
 	Fix: "Add the instrumentation of the library, such as `otelhttp` or `otelgrpc` in Go, or the automatic instrumentation of the language: " +
 		"`@opentelemetry/auto-instrumentations-node`, `opentelemetry-instrument`, the Java agent. " +
 		"The check reports one place for each library and service, and a suggestion if the repository does not use OpenTelemetry at all.",
