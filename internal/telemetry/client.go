@@ -27,8 +27,6 @@ import (
 // and user information of a request are not recorded.
 //
 // A request ends when its response body is closed or read to its end.
-//
-// A response's body has to be closed, as ever: that or its end is the end of the request.
 func (t *Telemetry) Transport(base http.RoundTripper) http.RoundTripper {
 	if base == nil {
 		base = http.DefaultTransport

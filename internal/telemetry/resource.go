@@ -19,10 +19,6 @@ const unspecified = "unspecified"
 //
 // Addresses, command lines and descriptions are omitted: they are long, may hold sensitive data, and would be
 // part of the identity of every series (MET-007).
-//
-// Addresses, command lines and descriptions in prose are left out: they are large,
-// may hold what should not be seen, and would be part of the identity of every
-// series (MET-007).
 func newResource(ctx context.Context, version string) (*resource.Resource, error) {
 	r, err := resource.New(ctx,
 		resource.WithAttributes(

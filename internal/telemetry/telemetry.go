@@ -63,9 +63,6 @@ type Telemetry struct {
 // variables are logged and ignored, as OpenTelemetry requires.
 //
 // It becomes the global error handler and logger of the OpenTelemetry SDK.
-//
-// It becomes the error handler and the logger of the OpenTelemetry SDK, which has
-// one of each in a process.
 func Start(ctx context.Context, cfg Config) (_ *Telemetry, err error) {
 	local, level, err := newHandler(cfg.Log, cfg.LogFormat, cfg.LogLevel)
 	if err != nil {
