@@ -13,13 +13,13 @@ import (
 	"assay/internal/rules/sensitive"
 )
 
-// Limits of what a document shows of an insight's attributes.
+// Limits of the attributes of an insight in a document.
 const (
 	maxEvidence = 20 // attributes
 	maxShown    = 8  // items of a list
 )
 
-// Names of attributes that are not shown as what they are.
+// Names of attributes that a document shows in another form.
 const (
 	observations       = "observations_total"
 	violations         = "violations_total"
@@ -27,12 +27,11 @@ const (
 	samplingRate       = "sampling_rate"
 	spanNames          = "span_names"
 	units              = "units"
-	share              = "violations_share" // made here
+	share              = "violations_share" // computed from the counts
 )
 
-// evidenceOf returns what of an insight's attributes a document shows. What is
-// not known here, such as an attribute that a newer version wrote, passes the same
-// filters.
+// evidenceOf returns the attributes of an insight as a document shows them. Unknown
+// attributes, such as those of a newer version, pass the same filters.
 func evidenceOf(attributes map[string]any) map[string]any {
 	shown := make(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(attributes)) {
@@ -73,8 +72,8 @@ func evidenceOf(attributes map[string]any) map[string]any {
 	return shown
 }
 
-// textOf returns what is shown of a text: of a JSON array its items, of a list
-// with commas its parts, else the text itself.
+// textOf returns the form of a text for the document: the items of a JSON array, the
+// parts of a comma-separated list, or else the text itself.
 func textOf(key, text string) any {
 	show := name
 	switch key {
@@ -105,9 +104,8 @@ func textOf(key, text string) any {
 	return notShown("not a list")
 }
 
-// listOf returns the items as they are shown, each once, in their order, and how
-// many more there are. Items that become the same when ids are taken out of them
-// are one.
+// listOf returns the distinct items in their shown form and order, and how many were
+// omitted. Items that differ only in their ids count as one.
 func listOf(items []string, show func(string) string) []string {
 	shown := []string{}
 	more := 0
@@ -127,12 +125,12 @@ func listOf(items []string, show func(string) string) []string {
 	return shown
 }
 
-// place is how this program says where in telemetry something stands.
+// place matches the locations in telemetry that the rules report, such as "span attribute".
 var place = regexp.MustCompile(`^[a-z]+( [a-z]+){0,2}$`)
 
-// finding returns of what kind sensitive data is and where it stands: "email in
-// span attribute user.contact". The place is in words of this program, the key
-// behind it is not.
+// finding returns the kind and the location of sensitive data: "email in span attribute
+// user.contact". The location is a text of this program. The key after it comes from
+// telemetry.
 func finding(where, kind string) string {
 	at, key, keyed := strings.Cut(where, ": ")
 	switch {
@@ -144,15 +142,15 @@ func finding(where, kind string) string {
 	return name(kind) + " in " + at
 }
 
-// resource attributes whose values say how to fix something, and are chosen from
-// few: the ones of the SDK and of the runtime.
+// shownResource lists the resource attributes whose values are shown, because a fix depends on them and they have few
+// possible values: those of the SDK, the runtime and the platform.
 var shownResource = []string{
 	"telemetry.sdk.language", "telemetry.sdk.name", "telemetry.sdk.version", "telemetry.distro.name", "telemetry.distro.version",
 	"process.runtime.name", "process.runtime.version", "os.type", "cloud.provider", "cloud.platform",
 }
 
-// resourceOf returns what is shown of the resource attributes: few values, and
-// which platform the others speak of.
+// resourceOf returns the resource attributes for the document: the values of
+// shownResource, and the platforms that the other keys indicate.
 func resourceOf(text string) map[string]any {
 	shown := make(map[string]any)
 	var attributes map[string]any
@@ -175,7 +173,7 @@ func resourceOf(text string) map[string]any {
 	return shown
 }
 
-// number returns a count, as Go code or JSON has it.
+// number returns a count that was set by Go code or decoded from JSON.
 func number(v any) (float64, bool) {
 	var n float64
 	switch v := v.(type) {
@@ -190,17 +188,17 @@ func number(v any) (float64, bool) {
 	default:
 		return 0, false
 	}
-	return n, n >= 0 // which NaN is not
+	return n, n >= 0 // false for NaN
 }
 
-// magnitudes are the powers of ten that a count is at least.
+// magnitudes are names of the powers of ten from 10.
 var magnitudes = []string{
 	"tens", "hundreds", "thousands", "tens of thousands", "hundreds of thousands",
 	"millions", "tens of millions", "hundreds of millions", "billions",
 }
 
-// magnitude returns the order of magnitude of a count. A busy service changes its
-// counts every minute; this way a summary is made anew once in a tenfold.
+// magnitude returns the order of magnitude of a count. The counts of a busy service change every minute, but a summary
+// is regenerated only when the order of magnitude changes.
 func magnitude(n float64) string {
 	switch {
 	case n == 0:
@@ -219,7 +217,7 @@ func magnitude(n float64) string {
 	return magnitudes[i]
 }
 
-// shareOf returns a share in words.
+// shareOf describes a fraction in words.
 func shareOf(x float64) string {
 	switch {
 	case x == 0:

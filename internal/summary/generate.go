@@ -146,7 +146,7 @@ func (g *generation) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
 	defer cancel()
 	if err := g.cfg.Leases.Release(ctx, leasePrefix+g.key.InsightID); err != nil {
-		g.cfg.Logger.WarnContext(ctx, "other replicas wait for a summary that is not being written", "insight_id", g.key.InsightID, "error", err)
+		g.cfg.Logger.WarnContext(ctx, "failed to release the lease of a summary, other replicas wait until it expires", "insight_id", g.key.InsightID, "error", err)
 	}
 }
 

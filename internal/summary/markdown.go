@@ -16,11 +16,11 @@ import (
 	"assay/internal/rules/sensitive"
 )
 
-// markdown reads CommonMark without extensions. What is written is read the same
-// with those of GitHub: no line of it can become part of a table.
+// markdown parses CommonMark without extensions. GitHub's extensions do not change the
+// meaning of the output: none of its lines can become part of a table.
 var markdown = goldmark.New()
 
-// maxNested is how deep lists and quotes are nested; deeper ones lie flat.
+// maxNested limits the nesting of lists and quotes. Deeper ones are flattened.
 const maxNested = 5
 
 // rewrite parses Markdown and writes it again from safe elements, without emphasis if flat is set. prose reports
@@ -57,7 +57,7 @@ type writer struct {
 	flat   bool // no emphasis
 }
 
-// block is a part of a document between which it may be cut.
+// block is a part of a document. A document is truncated only between blocks.
 type block struct {
 	sep     string // before it, unless it is the first
 	text    string
@@ -90,7 +90,7 @@ func separator(l *ast.List) string {
 	return "\n\n"
 }
 
-// block returns a block without a line end, "" for one that is left out.
+// block returns a block without a trailing newline, or "" if it is omitted.
 func (w *writer) block(n ast.Node, depth int) string {
 	switch n := n.(type) {
 	case *ast.Heading:
@@ -127,8 +127,8 @@ func (w *writer) block(n ast.Node, depth int) string {
 	}
 }
 
-// blocks returns the blocks of a container. A list directly follows text where
-// sep says so.
+// blocks returns the blocks of a container. sep separates a list from the block before
+// it.
 func (w *writer) blocks(n ast.Node, depth int, sep string) string {
 	var b strings.Builder
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
@@ -191,7 +191,7 @@ func indent(s, first, rest string) string {
 
 var language = regexp.MustCompile(`^[A-Za-z0-9_+.-]{1,20}$`)
 
-// code returns a block of code in a fence that does not stand in it.
+// code returns a code block with a fence that does not occur in the code.
 func (w *writer) code(lang, lines string) string {
 	lines = w.codeText(strings.TrimRight(lines, "\n"))
 	if strings.TrimSpace(lines) == "" {
@@ -204,7 +204,7 @@ func (w *writer) code(lang, lines string) string {
 	return fence + lang + "\n" + lines + "\n" + fence
 }
 
-// codeText returns code without the URLs that lead away.
+// codeText returns code without URLs of other hosts.
 func (w *writer) codeText(s string) string {
 	return urlShape.ReplaceAllStringFunc(s, func(u string) string {
 		if known := trimURL(u); !linkTo(known, w.hosts) && !ownURL(known) {
@@ -262,7 +262,7 @@ type piece struct {
 // line returns the inline content of a block in one line.
 func (w *writer) line(n ast.Node) string {
 	pieces := w.inline(nil, n)
-	// Neighbours are escaped together: half a link can stand in each.
+	// Escape adjacent texts together: each may contain half of a link.
 	merged := pieces[:0]
 	for _, p := range pieces {
 		if last := len(merged) - 1; last >= 0 && !p.markup && !merged[last].markup {
@@ -336,7 +336,7 @@ func joined(pieces []piece) string {
 	return b.String()
 }
 
-// link returns a link. One whose text is a URL shows the URL to which it leads.
+// link returns a link. If its text is a URL, the link shows its destination instead.
 func (w *writer) link(label, destination string) piece {
 	if urlShape.MatchString(label) {
 		return piece{text: "<" + destination + ">", markup: true}
@@ -362,7 +362,7 @@ func (w *writer) autoLink(n *ast.AutoLink) piece {
 	return piece{text: linkRemoved}
 }
 
-// codeSpan returns code within a line, "" when it is blank.
+// codeSpan returns an inline code span, or "" if it is blank.
 func (w *writer) codeSpan(n *ast.CodeSpan) string {
 	var b strings.Builder
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
@@ -388,7 +388,7 @@ var (
 	escaped = regexp.MustCompile("\\\\[!-/:-@\\[-`{-~]|" + entityShape)
 )
 
-// unescape returns what a piece of Markdown text shows.
+// unescape returns the text that a piece of Markdown renders as.
 func unescape(s string) string {
 	return escaped.ReplaceAllStringFunc(s, func(e string) string {
 		if e[0] == '\\' {
@@ -400,9 +400,9 @@ func unescape(s string) string {
 
 var spaces = regexp.MustCompile(`\s+`)
 
-// escape returns Markdown that shows a text, in one line, and nothing else. start
-// says that it begins a block, next what follows. Known URLs become links of the
-// form that no reader joins to what stands beside it.
+// escape returns one line of Markdown that renders as the given text only. start
+// reports whether it begins a block, and next is the text after it. Known URLs become
+// autolinks (<URL>), which no parser joins with the text around them.
 func (w *writer) escape(s string, start bool, next string) string {
 	s = spaces.ReplaceAllString(sensitive.Clean([]byte(plain(s))), " ")
 	if start {
@@ -455,5 +455,5 @@ func escape(b *strings.Builder, s string, start bool, next string) {
 	}
 }
 
-// isWord reports whether a byte is part of a word, as far as one byte shows.
+// isWord reports whether a byte may be part of a word. All non-ASCII bytes may.
 func isWord(c byte) bool { return isAlnum(c) || c >= 0x80 }

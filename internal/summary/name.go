@@ -36,7 +36,7 @@ func part(key, v string) string {
 	return shownName(v, unfitName, token)
 }
 
-// maxRun is how long a run of letters and digits in a part may be that is no word.
+// maxRun limits a run of letters and digits in a part that is not a word.
 const maxRun = 16
 
 func token(run string, _ bool) bool { return len(run) > maxRun && id(run) }
@@ -55,11 +55,11 @@ func versionPart(key, v string) string {
 // an identifier, contains nothing sensitive and does not read like prose. Otherwise it returns a description.
 func name(v string) string { return shownName(v, unfitName, variable) }
 
-// spanName is name for the name of a span, which may have an operation before or
-// behind a target: GET /users/{id}, orders receive.
+// spanName is name for the name of a span, which may have an operation before or after
+// a target: GET /users/{id}, orders receive.
 func spanName(v string) string { return shownName(v, unfitSpan, variable) }
 
-// unit is name for the unit of a metric, which has characters of its own.
+// unit is name for the unit of a metric, which may contain characters that names do not.
 func unit(v string) string {
 	return shownName(v, unfitUnit, func(string, bool) bool { return false })
 }
@@ -118,8 +118,8 @@ func unfitUnit(v string) string {
 	return reads(v)
 }
 
-// operations are the words that stand before or behind what a span works on: HTTP
-// methods, SQL and key-value commands, and what is done with messages.
+// operations are the words before or after the target of a span: HTTP methods, SQL and
+// key-value commands, and messaging operations.
 var operations = words(`GET HEAD POST PUT PATCH DELETE OPTIONS CONNECT TRACE QUERY HTTP _OTHER
 	SELECT INSERT UPDATE UPSERT MERGE CALL CREATE DROP ALTER TRUNCATE COMMIT ROLLBACK BEGIN
 	SET HGET HSET HGETALL MGET MSET DEL INCR EXPIRE LPUSH RPUSH LPOP RPOP ZADD EXISTS EVAL
@@ -140,17 +140,17 @@ func words(list string) map[string]bool {
 	return set
 }
 
-// Words that tell a sentence from a name. A name with one of the first, or with
-// two of the others, is not shown. Names that are hidden without need cost little;
-// the words need not be complete either, as a document says of its strings what
-// they are, and the answer is not trusted.
+// Words that distinguish a sentence from a name. A name with a word of commands, or
+// with more than maxProse words of prose, is not shown. A false positive costs little.
+// The lists need not be complete: the prompt says that the strings are data, and the
+// answer is not trusted.
 var (
-	// commands begin a word; "instrument" is none of them.
+	// commands are prefixes of words. "instrument" is not one of them.
 	commands = []string{
 		"ignor", "disregard", "instruct", "instruc", "instruk", "instruz", "istruz", "anweis", "vergiss", "jailbreak", "pretend",
 		"roleplay", "exfil", "imstart", "imend", "endoftext", "sysprompt", "oublie", "olvid", "dimentic", "vorherig",
 	}
-	// prose are words of sentences and of conversations with a model.
+	// prose are words of sentences and of chats with a model.
 	prose = words(`a an the this that these those and but not no do does dont is are was be been am
 		i me my you your yours we our us it its they them he she who what how why
 		please must should shall will would can could now never always only instead also then
@@ -166,10 +166,10 @@ var (
 	speakers = words(`system user human assistant developer ai bot model tool inst sys`)
 )
 
-// maxProse is how many words of prose a name may have.
+// maxProse is the maximum number of words of prose in a name.
 const maxProse = 1
 
-// reads returns what an ASCII name reads like, or "" if it reads like a name.
+// reads describes an ASCII text that does not read like a name. Otherwise it returns "".
 func reads(v string) string {
 	const text = "a name that reads like text"
 	all, said := 0, 0
@@ -230,7 +230,7 @@ func commanding(run string) bool {
 
 var unleet = strings.NewReplacer("0", "o", "1", "i", "3", "e", "4", "a", "5", "s", "7", "t")
 
-// spelled returns the letters of a name that is mostly made of single ones.
+// spelled returns the letters of a name that consists mostly of single letters.
 func spelled(v string) string {
 	runs := strings.FieldsFunc(v, func(r rune) bool { return r >= utf8.RuneSelf || !isAlnum(byte(r)) })
 	letters := strings.Join(runs, "")
@@ -240,8 +240,8 @@ func spelled(v string) string {
 	return letters
 }
 
-// camelWords cuts a run of letters and digits where the case changes: HTTPServer2
-// is HTTP and Server2.
+// camelWords splits a run of letters and digits at changes of case: HTTPServer2 becomes
+// HTTP and Server2.
 func camelWords(run string) []string {
 	var all []string
 	start := 0
@@ -257,8 +257,8 @@ func camelWords(run string) []string {
 
 var uuidShape = regexp.MustCompile(`[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}`)
 
-// withoutIDs returns a name with a placeholder for UUIDs and for the runs of
-// letters and digits that are variable; segment says that a run is one of a path.
+// withoutIDs replaces UUIDs and variable runs of letters and digits in a name by a
+// placeholder. segment reports whether a run is a segment of a path.
 func withoutIDs(v string, variable func(run string, segment bool) bool) string {
 	v = uuidShape.ReplaceAllLiteralString(v, "{id}")
 	var b strings.Builder
@@ -321,10 +321,9 @@ func isUpper(c byte) bool { return c >= 'A' && c <= 'Z' }
 func isLower(c byte) bool { return c >= 'a' && c <= 'z' }
 func isAlnum(c byte) bool { return isUpper(c) || isLower(c) || c >= '0' && c <= '9' }
 
-// plain returns s in valid UTF-8 without characters that control, hide or reorder
-// text: control and format characters but line ends and tabs, private and
-// unassigned ones, variation selectors and invisible fillers. Any space becomes
-// the ordinary one.
+// plain returns s as valid UTF-8 without characters that control, hide or reorder text:
+// control and format characters except newlines and tabs, private-use and unassigned
+// characters, variation selectors and invisible fillers. Every space becomes U+0020.
 func plain(s string) string {
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\r\n", "\n")
 	return strings.Map(func(r rune) rune {
@@ -343,8 +342,8 @@ func plain(s string) string {
 	}, s)
 }
 
-// invisible are letters and symbols that show nothing: Hangul fillers, the
-// combining grapheme joiner, Khmer inherent vowels, the blank of Braille.
+// invisible are letters and symbols without a glyph: Hangul fillers, the combining
+// grapheme joiner, Khmer inherent vowels, the Braille blank.
 var invisible = &unicode.RangeTable{R16: []unicode.Range16{
 	{Lo: 0x034f, Hi: 0x034f, Stride: 1},
 	{Lo: 0x115f, Hi: 0x1160, Stride: 1},

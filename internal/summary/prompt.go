@@ -15,23 +15,23 @@ import (
 	"assay/internal/safetext"
 )
 
-// PromptVersion is the version of the prompt. A new one makes every summary
-// anew; the template's file is named after it.
+// PromptVersion is the version of the prompt and part of the name of the template's
+// file. A new version regenerates every summary.
 const PromptVersion = 1
 
 //go:embed prompts/v1.md
 var promptText string
 
-// promptTemplate is a part of the binary: one that cannot be parsed is a mistake
-// of the source tree, which any test shows.
+// promptTemplate is embedded, so a parse error is a programming error that every test
+// finds.
 var promptTemplate = template.Must(template.New("v1.md").Option("missingkey=error").Parse(promptText))
 
-// Prompt is what a model is asked.
+// Prompt is the input of a model.
 type Prompt struct {
-	// Rules is what this program says itself: what to do, and the texts of the
-	// insight's type. Nothing in it comes from telemetry.
+	// Rules has the instructions of this program and the texts of the insight's type.
+	// Nothing in it comes from telemetry.
 	Rules string
-	// Document is a JSON object: the service and the evidence, as far as they can
+	// Document is a JSON object with the parts of the service and the evidence that may
 	// be shown.
 	Document string
 }
@@ -45,7 +45,7 @@ func (p *Prompt) evidence() [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// document is the JSON object that telemetry becomes.
+// document is the content of Prompt.Document.
 type document struct {
 	Service  serviceDocument `json:"service"`
 	Evidence map[string]any  `json:"evidence"`
@@ -58,16 +58,14 @@ type serviceDocument struct {
 	Version     string `json:"version,omitempty"`
 }
 
-// newPrompt returns the prompt for an insight of a type. The same insight gives
-// the same prompt.
+// newPrompt returns the prompt for an insight of a type. It is deterministic.
 func newPrompt(i *assay.Insight, r catalog.Rule) (*Prompt, error) {
 	var rules bytes.Buffer
 	if err := promptTemplate.Execute(&rules, r.Info()); err != nil {
 		return nil, fmt.Errorf("summary: write the prompt: %w", err)
 	}
-	// Indented, and with <, > and & escaped, which is the default of the package:
-	// no string can look like the end of the document. Nor does one say to the model
-	// what people do not see.
+	// encoding/json escapes <, > and &, so no string can look like the end of the
+	// document. No string contains invisible text either.
 	d, err := json.MarshalIndent(document{
 		Service: serviceDocument{
 			Name:        part("service.name", i.Service.Name),

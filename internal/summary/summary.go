@@ -28,7 +28,7 @@ const (
 	saveTimeout = 5 * time.Second // beyond the timeout, for what has been paid for
 
 	leasePrefix = "summary:"
-	leaseWait   = 250 * time.Millisecond // between looks at what another process writes
+	leaseWait   = 250 * time.Millisecond // between polls for a summary that another process generates
 )
 
 // Config configures a Summarizer.
