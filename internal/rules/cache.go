@@ -53,7 +53,7 @@ func (c *verdictCache) put(hash uint64, v verdict) {
 // keyCache caches what attribute keys mean, by a seeded hash. It is direct-mapped. Keys repeat more often than values.
 type keyCache [1 << 9]key
 
-// key is what the key of an attribute means.
+// key holds the results for an attribute key.
 type key struct {
 	hash    uint64
 	verdict verdict // 0 for an empty entry

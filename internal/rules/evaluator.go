@@ -19,8 +19,8 @@ import (
 // Quota limits the data that one organization may store. Implementations must be safe for
 // concurrent use.
 type Quota interface {
-	// AdmitService reports whether a service may be stored. isNew means that it uses quota,
-	// which ReleaseService returns if the request is not committed.
+	// AdmitService reports whether a service may be stored. isNew means that the admission uses quota, which the caller
+	// releases if the request is not committed (see Batch.Admitted).
 	AdmitService(organizationID string, k assay.ServiceKey) (ok, isNew bool)
 	// AdmitMetricName is AdmitService for a metric name of a service, by the Low of its
 	// stable hash.

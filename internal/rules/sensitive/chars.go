@@ -9,9 +9,9 @@ const (
 	upper  // A-Z
 	lower  // a-z
 	high   // 0x80-0xff
-	local  // may stand in the part of an e-mail address before the @
-	host   // may stand in a domain: letters, digits, '-', '.', non-ASCII
-	token  // may stand in a bearer token (RFC 6750) or in base64 of either alphabet
+	local  // allowed in the local part of an e-mail address
+	host   // allowed in a domain: letters, digits, '-', '.', non-ASCII
+	token  // allowed in a bearer token (RFC 6750) or in base64 of either alphabet
 	stop   // ends an unquoted value
 	letter = upper | lower
 	alnum  = letter | digit
@@ -86,8 +86,8 @@ func isHex(c byte) bool {
 	return is(c, digit) || 'a' <= toLower(c) && toLower(c) <= 'f'
 }
 
-// percent returns the ASCII character that the percent-encoded triplet at i
-// stands for, and 0 when there is none.
+// percent returns the ASCII character that the triplet at i encodes, or 0 if there is
+// no such triplet.
 func percent(s []byte, i int) byte {
 	if i < 0 || len(s)-i < 3 || s[i] != '%' || !isHex(s[i+1]) || !isHex(s[i+2]) {
 		return 0
@@ -102,8 +102,8 @@ func unhex(c byte) byte {
 	return toLower(c) - 'a' + 10
 }
 
-// wordStart reports whether no letter or digit stands before i. The last
-// character of a percent-encoded triplet (%3D) and of an escape (\n) is none.
+// wordStart reports whether no letter or digit precedes i. The last character of a
+// percent-encoded triplet (%3D) or of an escape (\n) does not count as one.
 func wordStart(s []byte, i int) bool {
 	if i == 0 || !is(s[i-1], alnum) {
 		return true
@@ -114,5 +114,5 @@ func wordStart(s []byte, i int) bool {
 	return i >= 3 && percent(s, i-3) != 0
 }
 
-// wordEnd reports whether no letter or digit stands at i.
+// wordEnd reports whether there is no letter or digit at i.
 func wordEnd(s []byte, i int) bool { return i >= len(s) || !is(s[i], alnum) }

@@ -83,7 +83,7 @@ func check(sum int) byte {
 	return '0'
 }
 
-// repeated reports whether v is one character over and over.
+// repeated reports whether v consists of one repeated character.
 func repeated(v []byte) bool { return !varied(v) }
 
 // isDate reports whether the two digits at month and at day are a month and a day.
@@ -271,7 +271,7 @@ func validCURP(v []byte) bool {
 		n := int(c - '0')
 		if is(c, upper) {
 			if n = int(c-'A') + 10; c > 'N' {
-				n++ // Ñ stands after N
+				n++ // Ñ follows N
 			}
 		}
 		sum += n * (18 - i)

@@ -7,7 +7,7 @@ import "unicode/utf8"
 // maxLook limits the length of a token that is checked.
 const maxLook = 64
 
-// tokenBytes are the bytes of API keys: letters, digits, '-' and '_'.
+// tokenByte reports whether an API key may contain c: a letter, a digit, '-' or '_'.
 func tokenByte(c byte) bool { return is(c, alnum) || c == '-' || c == '_' }
 
 // tokenEnd returns the end of the run of token bytes at i, at most limit on.
@@ -19,9 +19,9 @@ func tokenEnd(s []byte, i, limit int) int {
 	return i
 }
 
-// shaped returns a finding of the kind that starts at start when at least least
-// token bytes stand at body, with a digit or letters of both cases among them or
-// in one piece of 20.
+// shaped returns a finding of the kind that starts at start if there are at least least
+// token bytes at body, including a digit or letters of both cases, or 20 letters
+// without a separator.
 func (c *scanner) shaped(kind Kind, start, body, least int) finding {
 	s := c.s
 	if body < c.plainFrom || body >= c.plainTo {
@@ -46,8 +46,8 @@ func (c *scanner) shaped(kind Kind, start, body, least int) finding {
 	return finding{kind, start, tokenEnd(s, end, len(s))}
 }
 
-// mixed reports whether v has a digit or letters of both cases, and is not one
-// character over and over.
+// mixed reports whether v has a digit or letters of both cases, and at least two
+// different characters.
 func mixed(v []byte) bool {
 	var seen uint16
 	same := true
@@ -168,7 +168,7 @@ func aToken(s []byte, i int) finding {
 	return finding{}
 }
 
-// varied reports whether v is not one character over and over.
+// varied reports whether v has at least two different characters.
 func varied(v []byte) bool {
 	for _, c := range v {
 		if c != v[0] {
@@ -194,8 +194,8 @@ func httpCredentials(s []byte, i int) finding {
 	return finding{}
 }
 
-// afterScheme returns where the credentials after a scheme that ends at i
-// start, and i when nothing separates them from it.
+// afterScheme returns the start of the credentials after a scheme that ends at i, or i
+// if nothing separates them.
 func afterScheme(s []byte, i int) int {
 	if i < len(s) && s[i] == ':' {
 		i++

@@ -18,7 +18,7 @@ var credentialHeader = regexp.MustCompile(`(?i)^(authorization|proxy-authorizati
 var publicName = regexp.MustCompile(`(?i)(^|_)(public(_?keys?)?|publishable(_?keys?)?|(max|num)_?tokens?|` +
 	`csrf[a-z]*_?tokens?|vite|react_app|instrumentation_?key|token_?(url|uri|endpoint|path|file|type|header|name|issuer))(_|$)|_(file|path|name)$`)
 
-// secretEnd matches the end of a name whose value is a secret, whatever stands before.
+// secretEnd matches the end of a name whose value is always a secret, regardless of the rest of the name.
 var secretEnd = regexp.MustCompile(`(?i)(password|passwd|passphrase|pwd|secret)s?(_?key)?$`)
 
 // CredentialName reports whether the value of a variable or setting with this name is a credential.

@@ -86,8 +86,8 @@ var servicePrincipals = map[string]bool{
 	"zkcli": true, "zookeeper": true,
 }
 
-// afterService reports whether a slash and the name of a service stand before start, as in
-// HTTP/www.example.com@EXAMPLE.COM, but not in the path /users/bob@EXAMPLE.COM.
+// afterService reports whether the name of a service and a slash precede start, as in
+// HTTP/www.example.com@EXAMPLE.COM, but not as in the path /users/bob@EXAMPLE.COM.
 func afterService(s []byte, start int) bool {
 	if start < 2 || s[start-1] != '/' {
 		return false
@@ -99,11 +99,11 @@ func afterService(s []byte, start int) bool {
 	return name < start-1 && (name == 0 || s[name-1] != '/')
 }
 
-// maxDomain is the longest domain name there is.
+// maxDomain is the maximum length of a domain name in bytes.
 const maxDomain = 253
 
-// encodedLocal reports whether a percent-encoded character that belongs to the
-// local part stands at i.
+// encodedLocal reports whether there is a percent-encoded character of the local part
+// at i.
 func encodedLocal(s []byte, i int) bool {
 	switch percent(s, i) {
 	case '+', '-', '_', '.':
@@ -320,7 +320,7 @@ func (c *scanner) dsnPassword(i int) finding {
 	if !has(s, i+1, "tcp(") && !has(s, i+1, "unix(") {
 		return finding{}
 	}
-	// What stands before dsnAt is known: the colon nearest to it, if there is one.
+	// The nearest colon before dsnAt, if any, is known from an earlier call.
 	colon := i - 1
 	for colon > c.dsnAt && s[colon] != ':' && !is(s[colon], stop) {
 		colon--

@@ -119,8 +119,7 @@ var tails, tailIndex = func() (t [32]uint32, idx [32][32]uint8) {
 	return t, idx
 }()
 
-// nameAt returns the name that ends at end as the last word of what stands
-// there, and where that word starts.
+// nameAt returns the secret's name that ends at end, and where it starts.
 func nameAt(s []byte, end int) (n *name, start int) {
 	if end < 3 {
 		return nil, 0

@@ -176,8 +176,7 @@ func groupedCard(s []byte, i int) finding {
 	if sep == 0 || !numberStart(s, i) || inIdentifier(s, i) {
 		return finding{}
 	}
-	// The row must not go on before the first group, except for a small
-	// number before a space.
+	// No other group may precede the first one, except a small number before a space.
 	if i > 0 && s[i-1] == '-' && i > 1 && is(s[i-2], alnum) {
 		return finding{}
 	}
@@ -284,8 +283,8 @@ func loneCard(v []byte) bool {
 	return digits < len(v) && 13 <= digits && digits <= 19 && cardNumber(v)
 }
 
-// separator returns the start of the group of digits behind the separator at i
-// and the character the separator stands for; 0 and 0 when no digit follows.
+// separator returns the start of the group of digits after the separator at i and the
+// character that the separator encodes; 0 and 0 if no digit follows.
 func separator(s []byte, i int) (next int, sep byte) {
 	if i >= len(s) {
 		return 0, 0

@@ -9,7 +9,7 @@ import (
 )
 
 // placeholderWords replace removed or missing values, or state what happened to a value.
-// They include booleans. Spaces stand for '_' and '-' too.
+// They include booleans. A space also matches '_' and '-'.
 var placeholderWords = func() map[string]bool {
 	m := make(map[string]bool)
 	for _, w := range []string{
@@ -115,10 +115,10 @@ func isObject(v []byte) bool {
 	return false
 }
 
-// trimDecoration cuts everything from both ends that is neither an ASCII letter or
-// digit nor non-ASCII. Of what is neither x over and over nor as short as a
-// placeholder word it returns the start, and false: values overlap, so looking for
-// the end of each would take time that is quadratic.
+// trimDecoration trims all bytes from both ends that are neither ASCII letters or
+// digits nor non-ASCII. If the rest is neither a run of x nor as short as a placeholder
+// word, it returns only its start, and false: values overlap, so searching for the end
+// of each would take quadratic time.
 func trimDecoration(v []byte) (w []byte, whole bool) {
 	for len(v) > 0 && !is(v[0], alnum|high) {
 		v = v[1:]
@@ -129,7 +129,7 @@ func trimDecoration(v []byte) (w []byte, whole bool) {
 			v = v[len(bullet):]
 		}
 	}
-	end, x := 0, true // of what is x over and over so far
+	end, x := 0, true // end of the run of x so far
 	for i, c := range v {
 		if !is(c, alnum|high) {
 			continue
@@ -142,8 +142,8 @@ func trimDecoration(v []byte) (w []byte, whole bool) {
 	return v[:end], true
 }
 
-// isMaskedNumber reports whether v is a number of which only the last four digits are
-// left: XXXX-XXXX-XXXX-4242, xxx-xx-6789.
+// isMaskedNumber reports whether v is a number masked except for its last four digits:
+// XXXX-XXXX-XXXX-4242, xxx-xx-6789.
 func isMaskedNumber(v []byte) bool {
 	const shown, longest = 4, 32
 	end := len(v) - shown

@@ -19,7 +19,7 @@ type scanner struct {
 	// URL; it is not the '@' of an e-mail address.
 	userinfo int
 	// The last '@' before an address of a data source name, and the colon before
-	// it that may stand between user and password; 0: none.
+	// it that may separate user and password; 0: none.
 	dsnAt, dsnColon int
 	// The word that wordBefore looked at last, and the end of the last :// in it.
 	wordStart, wordEnd, urlEnd int
@@ -231,8 +231,8 @@ var (
 	underscoreTails = [256]bool{'p': true, 'o': true, 'u': true, 's': true, 'r': true, 't': true, 'e': true, 'c': true}
 )
 
-// mayEndName is the cheap part of what named looks at before a separator: false
-// when what stands there, quoted or not, cannot be a secret's name.
+// mayEndName is the cheap part of the check of named before a separator. It returns
+// false if the text there, quoted or not, cannot be a secret's name.
 func mayEndName(s []byte, i int) bool {
 	if i > 0 && s[i-1] == '"' {
 		i--

@@ -46,8 +46,8 @@ func (m Meter) UnderKey(key []byte) Under {
 	return Under{name: keyName(key), opaque: opaque(key), id: endsWithOne(key, idNames), meter: m}
 }
 
-// Text searches a string value, in consideration of the key. It prefers a kind from the
-// value's shape to NamedSecret, which is less specific.
+// Text searches a string value under the key. It prefers a kind from the value's shape
+// to NamedSecret, which is less specific.
 func (u Under) Text(value []byte) Kind {
 	if u.name != nil && !u.meter.reads(value) { // secret reads it, too
 		return None

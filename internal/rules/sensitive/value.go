@@ -117,9 +117,9 @@ func (c *scanner) flag(i int) finding {
 	return c.secret(unnamed, from, from, to)
 }
 
-// mayName reports whether s[start:end], a secret's name, counts as one where it
-// stands: not as a key of the registry, not as a variable ($password: String!), and
-// before a colon not as a part of an ARN or of a path:
+// mayName reports whether s[start:end], a secret's name, counts as one in its context:
+// it is not a key of the registry, not a variable ($password: String!), and before a
+// colon not a part of an ARN or of a path:
 // arn:aws:secretsmanager:eu-west-1:111122223333:secret:db, POST /oauth/token: 12.5ms.
 func (c *scanner) mayName(start, end int, equals bool) bool {
 	s := c.s
@@ -146,8 +146,8 @@ func (c *scanner) mayName(start, end int, equals bool) bool {
 const maxWord = 128
 
 // wordBefore returns the start of the word that ends at i, and sets c.urlEnd to the end
-// of the last :// before i if that stands in the word. It does not look again at what
-// earlier calls have looked at: many names may stand in one word.
+// of the last :// before i if the word contains it. It does not read again what earlier
+// calls have read: one word may contain many names.
 func (c *scanner) wordBefore(i int) int {
 	s, low := c.s, max(0, i-maxWord)
 	known := low
@@ -229,8 +229,8 @@ func (c *scanner) lineEnd(v, end int) int {
 	return max(end, min(c.lineTo, limit))
 }
 
-// secret returns the finding of a secret by name in s[from:to], with the more
-// telling kind of its shape if it has one, scheme (at whole) included.
+// secret returns the finding of a named secret in s[from:to]. If its shape, with the
+// scheme that begins at whole, has a more specific kind, the finding has that kind.
 func (c *scanner) secret(n *name, whole, from, to int) finding {
 	c.lookups += (to - whole) / bytesPerLookup // the value is read again
 	shape := scanner{s: c.s[:to], pos: whole, shapes: true, meter: c.meter}
@@ -242,7 +242,7 @@ func (c *scanner) secret(n *name, whole, from, to int) finding {
 	return finding{n.kind(c.s[from:to]), from, to}
 }
 
-// identity looks at v for the number that the name stands for: letters and digits, in
+// identity looks at v for a number in one of the formats of the name: letters and digits, in
 // groups or not.
 func (c *scanner) identity(n *name, v int) finding {
 	s := c.s
@@ -261,9 +261,8 @@ func (c *scanner) identity(n *name, v int) finding {
 	return finding{}
 }
 
-// skipScheme returns where the credentials start behind the name of an
-// authentication scheme at v: v when there is none, the end of the text when no
-// credentials follow it.
+// skipScheme returns the start of the credentials after the name of an authentication
+// scheme at v: v if there is no scheme, the end of the text if no credentials follow.
 func (c *scanner) skipScheme(v int) int {
 	s := c.s
 	end := run(s, v, alnum, 32)
@@ -459,9 +458,9 @@ func bracketed(s []byte, v int) int {
 	return end
 }
 
-// telling reports whether an unquoted value after a colon looks like a secret
-// and not like prose: 6 or more characters with a digit or a symbol, brackets
-// around it and punctuation behind it aside.
+// telling reports whether an unquoted value after a colon looks like a secret and not
+// like prose: 6 or more characters with a digit or a symbol, without the brackets
+// around it and the punctuation after it.
 func telling(v []byte) bool {
 	for len(v) > 0 && (v[0] == '(' || v[0] == '[') {
 		v = v[1:]
@@ -469,14 +468,14 @@ func telling(v []byte) bool {
 	symbol := false
 	for i, c := range v {
 		symbol = symbol || !is(c, letter|high) && !isBlank(c)
-		if symbol && i >= 5 && !punctuation[c] { // what stands before i is not behind the value
+		if symbol && i >= 5 && !punctuation[c] { // the characters before i are not only punctuation after the value
 			return true
 		}
 	}
 	return false
 }
 
-// punctuation may stand behind a value.
+// punctuation is the set of characters that may follow a value.
 var punctuation = [256]bool{
 	' ': true, '\t': true, '.': true, ',': true, ':': true, ';': true, '?': true, ')': true, ']': true, '}': true, '>': true,
 }
@@ -567,7 +566,7 @@ func isScheme(v []byte) bool {
 	return false
 }
 
-// jsonNumber reports whether a JSON number stands at v, and where it ends.
+// jsonNumber reports whether there is a JSON number at v, and where it ends.
 func jsonNumber(s []byte, v int) (ok bool, end int) {
 	end = v
 	for end < len(s) && (is(s[end], digit) || s[end] == '-' || s[end] == '+' || s[end] == '.' || s[end] == 'e' || s[end] == 'E') {
