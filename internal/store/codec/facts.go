@@ -15,7 +15,7 @@ import (
 )
 
 // errShort reports an encoded value that is truncated or contains an invalid reference.
-var errShort = errors.New("value is cut off or malformed")
+var errShort = errors.New("value is truncated or malformed")
 
 // Tally holds the counts of a service: of one bucket, or of all buckets kept.
 type Tally struct {

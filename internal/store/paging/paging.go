@@ -11,9 +11,9 @@ type Part struct {
 	Reversed bool
 }
 
-// PartOf returns where to find a page of a list of total rows. Databases walk over
-// what an offset skips, so a page past the middle is read from the other end. The
-// limit leaves nothing to be looked for behind the last row.
+// PartOf returns the part of a list of total rows that makes a page. Databases scan the rows that an offset skips, so a
+// page in the second half is read from the end. The limit is at most the number of rows left, so the database does not
+// search beyond the last row.
 func PartOf(p assay.Page, total int) Part {
 	rest := total - p.Offset
 	if rest <= 0 {

@@ -44,11 +44,11 @@ func (e engine) Chunk(ctx context.Context, operation string, do func(query.Tx) e
 }
 
 // Unavailable implements query.Engine.
-func (engine) Unavailable(ctx context.Context, err error) bool { return away(ctx, err) }
+func (engine) Unavailable(ctx context.Context, err error) bool { return unavailable(ctx, err) }
 
-// away reports whether an error concerns the server or ctx, and not the rows of a single
+// unavailable reports whether an error concerns the server or ctx, and not the rows of a single
 // step.
-func away(ctx context.Context, err error) bool {
+func unavailable(ctx context.Context, err error) bool {
 	if ctx.Err() != nil {
 		return true
 	}
@@ -85,7 +85,7 @@ func (s *Store) eachBefore(ctx context.Context, t *partitioned, before int64, do
 	for _, p := range found {
 		if err := do(p); err != nil && stateOf(err) != undefinedTable {
 			failures = append(failures, err)
-			if away(ctx, err) {
+			if unavailable(ctx, err) {
 				break
 			}
 		}

@@ -44,12 +44,12 @@ func TestExpireStepTimeout(t *testing.T) {
 		readOnlyTransaction: true, "57P01": true, "53100": true, "08006": true,
 	} {
 		err := errors.Join(errors.New("a row"), s.fail(t.Context(), "forget", &pgconn.PgError{Code: state}))
-		require.Equal(t, want, away(t.Context(), err), state)
+		require.Equal(t, want, unavailable(t.Context(), err), state)
 	}
-	require.False(t, away(t.Context(), nil))
+	require.False(t, unavailable(t.Context(), nil))
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.True(t, away(ended, nil))
+	require.True(t, unavailable(ended, nil))
 }
 
 // TestInstancesPlan: the index finds a chunk of claims, and no other rows are read,

@@ -250,7 +250,7 @@ func TestUnknownOutcome(t *testing.T) {
 			cut.Store(true)
 			_, err = send()
 			require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err), "%v", err)
-			require.ErrorContains(t, err, "not known")
+			require.ErrorContains(t, err, "is unknown")
 			require.Equal(t, 1, merges, "the store does not retry it")
 			require.Eventually(t, func() bool { // the server may still be at work for the lost connection
 				fresh, err := send()

@@ -32,9 +32,8 @@ const (
 	idleInTransaction    = "25P03"
 )
 
-// passingClasses are the classes of errors that a later retry may not meet: connections,
-// resources (disk full, memory, too many connections), operator intervention (shutdown,
-// starting up), I/O.
+// passingClasses are the classes of transient errors: connections, resources (disk full,
+// memory, too many connections), operator intervention (shutdown, starting up), I/O.
 var passingClasses = []string{"08", "53", "57P", "58"}
 
 // Limits of the retries of a call.
@@ -67,11 +66,11 @@ func (s *Store) repeat(ctx context.Context, what string, do func(*pgx.Conn) (und
 		case isLost && undone && lost < maxLost:
 			lost++
 		case isLost && !undone:
-			return s.fail(ctx, what, fmt.Errorf("whether it was stored is not known: %w", err))
+			return s.fail(ctx, what, fmt.Errorf("the outcome of the commit is unknown: %w", err))
 		default:
 			return s.fail(ctx, what, err)
 		}
-		s.logger.DebugContext(ctx, "postgres: transaction is repeated", "what", what, "error", err)
+		s.logger.DebugContext(ctx, "postgres: retrying transaction", "what", what, "error", err)
 	}
 }
 

@@ -22,7 +22,7 @@ func (s *Store) Stats(ctx context.Context) (*inspect.Stats, error) {
 		st    *inspect.Stats
 		small []int // indexes in its tables
 	)
-	err := s.read(ctx, pages, "look through the tables",
+	err := s.read(ctx, pages, "read statistics of tables",
 		func(b *pgx.Batch) {
 			st, small = new(inspect.Stats), nil
 			b.Queue(`SELECT pg_database_size(current_database()), (SELECT min(bucket) FROM hours), (SELECT max(bucket) FROM hours)`).QueryRow(func(row pgx.Row) error {

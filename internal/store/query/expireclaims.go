@@ -96,9 +96,9 @@ func (q *Queries) expireInstances(ctx context.Context, before int64) error {
 	})
 }
 
-// expireClaims deletes the claims before a window and corrects the number of claims of
-// each organization. It reads all claims, which is only worth it when a window moved.
-// What comes in too old meanwhile is not seen by readers and waits for the next move.
+// expireClaims deletes the claims before a window and corrects the number of claims of each organization. It reads all
+// claims, so it only runs when a window has moved. Claims before the window that arrive meanwhile are invisible to
+// readers and are deleted after the next move.
 func (q *Queries) expireClaims(ctx context.Context, start, metrics delta.Bucket) error {
 	before, counted := make(map[string]int64), make(map[int64]int64)
 	err := q.engine.View(ctx, lane.Scoring, "read the window", func(b *Batch) {
@@ -148,8 +148,8 @@ func (q *Queries) expireClaims(ctx context.Context, start, metrics delta.Bucket)
 		b := new(Batch)
 		b.Exec(`INSERT INTO memory (name, value) VALUES ($1, $2), ($3, $4) ON CONFLICT (name) DO UPDATE SET value = excluded.value`,
 			MetricWindowStart, int64(metrics), WindowStart, int64(start)) // in the order of their names
-		// The number has changed meanwhile by what was deleted and added. What was added
-		// before it was reached counts twice until the next correction.
+		// The number has changed meanwhile because claims were deleted and added. A claim that was added before the
+		// scan reached its key counts twice until the next correction.
 		for _, org := range slices.Sorted(maps.Keys(counted)) {
 			if n := found[org] - counted[org]; n != 0 {
 				b.Exec(`UPDATE organizations SET claims = CASE WHEN claims + $2 > 0 THEN claims + $2 ELSE 0 END WHERE org = $1`, org, n)

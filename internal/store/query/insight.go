@@ -13,8 +13,8 @@ import (
 
 func errNoInsight() error { return assay.Errorf(assay.CodeInsightNotFound, "no such insight") }
 
-// selectInsights reads what scanInsight scans, of insights i. from is what comes before them
-// in the join, or empty.
+// selectInsights selects the columns that scanInsight scans, of insights i. from holds the
+// tables before them in the join, or is empty.
 func (q *Queries) selectInsights(from string) string {
 	e := q.sql.EvidenceOf
 	return `SELECT i.id, o.id, i.rule, i.status, i.mute_reason, ` + e + `.trace_id, ` + e + `.telemetry_at, i.detected_at, i.created_at, ` + e + `.updated_at, ` + e + `.attributes,

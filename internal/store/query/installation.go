@@ -132,7 +132,7 @@ func (q *Queries) DeleteInstallation(ctx context.Context, organizationID, id str
 		b := new(Batch)
 		repos = nil
 		b.Query(collect(&repos, value[int64]), `SELECT repo FROM repositories WHERE installation = $1 ORDER BY repo`, installation)
-		// Their replicas lose them.
+		// The replicas that run them lose their leases.
 		b.Exec(`UPDATE runs SET status = $1, ended_at = $2, holder = '' WHERE ended_at = 0 AND repo IN (SELECT repo FROM repositories WHERE installation = $3)`,
 			runCancelled, Micros(now), installation)
 		b.Exec(`UPDATE repositories SET active = 0 WHERE installation = $1`, installation)
@@ -171,7 +171,7 @@ func (q *Queries) DeleteInstallation(ctx context.Context, organizationID, id str
 			return err
 		}
 		b := new(Batch)
-		// Repositories that were added meanwhile are new and have little.
+		// Repositories that were added meanwhile are new and have few rows.
 		b.Exec(`DELETE FROM repositories WHERE installation = $1 AND org = $2`, installation, org)
 		b.Exec(`DELETE FROM installations WHERE installation = $1 AND org = $2`, installation, org)
 		return tx.Send(ctx, b)

@@ -24,7 +24,7 @@ type reviewed struct {
 	*assay.CodeFinding
 }
 
-// storedFinding is what a review needs of a stored finding.
+// storedFinding is the part of a stored finding that a review reads.
 type storedFinding struct {
 	state, resolvedAt int64
 	digest            []byte
@@ -90,7 +90,7 @@ func reviewedFindings(findings []*assay.CodeFinding) ([]reviewed, error) {
 	return list, nil
 }
 
-// sum returns the digest of what a review determines.
+// sum returns the digest of the fields that a review sets.
 func (r *reviewed) sum() []byte {
 	h := sha256.New()
 	for _, field := range [][]byte{[]byte(r.Check), []byte(r.Severity), []byte(r.Category), []byte(r.Service), []byte(r.FixStatus), []byte(r.FixNote), r.insights, r.Body} {

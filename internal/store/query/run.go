@@ -116,7 +116,8 @@ func (q *Queries) ScheduleRun(ctx context.Context, r *assay.Run) (scheduled *ass
 				ID(id), org, repo, name, Text(r.Type), Text(r.Trigger), Text(r.Ref), Micros(now), document(r.Input))
 			b.Query(one, selectRuns+`WHERE r.id = $1`, ID(id))
 		}
-		// Also if it is refused: repositories that cannot be reviewed must not stay the first that are due.
+		// Also if the run is refused: a repository that cannot be reviewed must not stay first among those that are
+		// due.
 		if r.Type == assay.RunReview && r.Ref == "" {
 			b.Exec(`UPDATE repositories SET attempted_at = $1 WHERE repo = $2 AND attempted_at < $1`, Micros(now), repo)
 		}

@@ -16,7 +16,7 @@ import (
 // every page of the file, so it is not for frequent use.
 func (s *Store) Stats(ctx context.Context) (*inspect.Stats, error) {
 	st := new(inspect.Stats)
-	err := s.view(ctx, lane.Pages, "look through the tables", func(tx *sql.Tx) (err error) {
+	err := s.view(ctx, lane.Pages, "read statistics of tables", func(tx *sql.Tx) (err error) {
 		if st.Schema, err = readSchema(ctx, tx, s.known); err != nil {
 			return err
 		}
