@@ -93,21 +93,21 @@ type Committer struct {
 }
 
 // All senders wait for one transaction, so the many services of one organization must not make it long. Organizations
-// with few queued rows get a transaction without the others, before theirs, and wait only for the transaction before
-// it. While several organizations send, a group is sized to take half of the commit interval. The same applies while other
-// replicas use the store, because their transactions, with data of any organization, may wait for locks of this one.
-// Otherwise a group is sized to take half of the timeout. But facts of requests merge, so many small groups write more
-// rows than a few large ones. A group is therefore not reduced while it writes at most smallGroup rows, or as many as
-// its largest member up to sharedGroup, regardless of its duration.
+// with few queued rows are committed first, in a transaction of their own, and wait only for the one in progress. While
+// several organizations send, a group is sized to take half of the commit interval. The same applies while other
+// replicas use the store, because their transactions may wait for locks of this one. Otherwise a group is sized to take
+// half of the timeout. Facts of requests merge, so many small groups write more rows than a few large ones. A group is
+// therefore not reduced while it writes at most smallGroup rows, or as many as its largest member up to sharedGroup,
+// regardless of its duration.
 const (
 	lightQueue  = 256 // rows up to which the queue of an organization is light
 	smallGroup  = 1024
 	sharedGroup = 4096 // rows of the first group after a second organization starts sending
 	largeGroup  = 1 << 20
-	// mergedRows is the number of rows that are merged in the time to write one, at least.
+	// mergedRows is the minimum number of rows that are merged in the time it takes to write one.
 	mergedRows = 16
-	// journalBytes is the number of bytes in a journal that take the time of a row, including those of encoding them
-	// and of changing the memory afterwards.
+	// journalBytes is the number of journal bytes that cost as much time as a row, including their encoding and the
+	// change of the memory after the commit.
 	journalBytes = 512
 )
 

@@ -7,20 +7,19 @@ import (
 	"strconv"
 )
 
-// An answer is in memory until its client has read it, which a client may put off for as
-// long as the server's WriteTimeout, on all of its connections.
+// A response stays in memory until its client has read it. A client can delay that until
+// the server's WriteTimeout, on each of its connections.
 const (
-	maxAnswers  = 256 << 20 // bytes of large answers that clients have not read
-	smallAnswer = 64 << 10  // bytes of one that is not counted
+	maxAnswers  = 256 << 20 // bytes of large responses that clients have not read
+	smallAnswer = 64 << 10  // bytes up to which a response is not counted
 )
 
-// answer is a ResponseWriter that counts the answer if it is large, by its Content-Length,
-// for the organization of the connection. An organization that has more than its share of
-// them gets status 503 instead.
+// answer is a ResponseWriter that counts a large response, by its Content-Length, for the
+// organization of the connection. An organization above its share gets status 503 instead.
 type answer struct {
 	http.ResponseWriter
 	conn         *Conn
-	head         bool   // the request is one for the header alone
+	head         bool   // the request has the method HEAD
 	organization string // for which held is counted
 	held         int64
 	refused      bool

@@ -36,7 +36,7 @@ type Limiter struct {
 	shares  *fair.Shares          // connections by organization
 	conns   map[string]*list.List // of *Conn by organization, most recently used last
 	answers *fair.Limiter         // bytes of large responses by organization
-	paid    map[string]time.Time  // when the requests and frames of each organization that has sent some are paid for
+	paid    map[string]time.Time  // by organization: when the rate has caught up with its requests and frames
 	closed  uint64                // to make room
 	refused uint64                // for lack of room
 
@@ -61,7 +61,7 @@ type Conn struct {
 	requests     int    // in flight
 	place        *list.Element
 	removed      bool
-	free         int // cost that is left without waiting
+	free         int // remaining cost without a wait, before the first organization
 }
 
 // New returns a Limiter without connections.
@@ -80,8 +80,8 @@ type listener struct {
 	limiter *Limiter
 }
 
-// exhausted is the error of a system that has no memory, or no watches of epoll, for a connection. Servers try again after
-// errors that are temporary, and end after others.
+// exhausted marks an error of Accept as temporary: the system has no memory or no epoll watch for a connection. Servers
+// retry after temporary errors and stop after others.
 type exhausted struct{ error }
 
 func (e exhausted) Unwrap() error { return e.error }
@@ -104,9 +104,9 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Handler returns a handler that is Paced and marks the connections of its requests as in use. Responses larger than 64
-// KiB take at most about 256 MiB until clients have read them: an organization above its share of that gets status 503. Identify
-// sets the organization of a request.
+// Handler returns a handler that is Paced and marks the connections of its requests as in use. Responses above 64 KiB
+// that clients have not read take at most about 256 MiB. An organization above its share gets status 503. Identify sets
+// the organization of a request.
 func (l *Limiter) Handler(next http.Handler) http.Handler {
 	return l.Paced(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := l.Begin(r.RemoteAddr)

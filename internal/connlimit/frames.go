@@ -28,11 +28,11 @@ type framed struct {
 // section 4.1.
 const frameHead = 9
 
-// Framed returns the HTTP/2 side of a connection of a server. content is c itself, or what TLS decrypts of it. Reads
-// wait while the organization of c has sent more than its rate, 1 MiB a second for each processor, which all of its
-// connections share: a frame counts with its size, without the payload of DATA, and 32 bytes more, the header of a
-// request with another 96. Connections without an organization share an eighth of such a rate after their first 2 KiB;
-// their DATA takes its size, too.
+// Framed returns the HTTP/2 side of a connection of a server. content is c itself, or the TLS connection on it. Reads
+// wait while the organization of c is above its rate, 1 MiB a second for each processor, which all of its connections
+// share. A frame costs its size, without the payload of DATA, plus 32 bytes, and the headers of a request another 96
+// bytes. Connections without an organization share an eighth of that rate after their first 2 KiB, and the payload of
+// their DATA frames counts, too.
 func (c *Conn) Framed(content net.Conn) net.Conn {
 	return &framed{Conn: content, of: c, left: len(http2.ClientPreface)}
 }

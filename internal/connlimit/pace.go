@@ -20,12 +20,12 @@ const (
 	requestCost   = 128                   // of a request over HTTP/1.1
 	frameCost     = 32                    // of an HTTP/2 frame, in addition to its bytes
 	headersCost   = requestCost - frameCost
-	free          = 2 << 10 // cost that a connection may have without an organization before it shares the rate
+	free          = 2 << 10 // cost of a connection without an organization that is not charged to anonymousRate
 )
 
-// Paced returns a handler for HTTP/1.1 that lets requests wait while the organization of their connection, or the
-// connections without an organization, have sent more than their rate: 8,192 requests a second for each processor, or
-// 1,024. The first 16 requests of a connection do not wait.
+// Paced returns a handler for HTTP/1.1 that delays requests above the rate of their organization, 8,192 requests a
+// second for each processor. Connections without an organization share a rate of 1,024; the first 16 requests of each
+// do not wait.
 func (l *Limiter) Paced(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		l.mu.Lock()
@@ -38,8 +38,8 @@ func (l *Limiter) Paced(next http.Handler) http.Handler {
 	})
 }
 
-// pace waits until requests or frames of a cost have their turn. It ends early when the connection is closed, when its
-// first request is identified and when done is closed.
+// pace charges a cost and waits until the rate of the organization allows it. It returns early when the connection is
+// closed, when its first request is identified and when done is closed.
 func (c *Conn) pace(cost int, done <-chan struct{}) {
 	if cost == 0 {
 		return
@@ -62,7 +62,7 @@ func (c *Conn) pace(cost int, done <-chan struct{}) {
 	}
 }
 
-// pay returns how long a connection has to wait because of a cost.
+// pay charges a cost to the organization of a connection and returns how long the connection has to wait.
 func (l *Limiter) pay(c *Conn, cost int) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -173,9 +173,9 @@ type DistinctKey struct {
 	Key  uint64 // stable hash of metric name and attribute key; KeySpanNames for SPA-003
 }
 
-// Rows charged for a distinct set, and for the metric series and the evidence of a service. A stored set has up to about
-// ten kilobytes, stored series have forty and more, stored evidence up to 140. Each is read and written again for what
-// is added.
+// Rows charged for a distinct set, and for the metric series and the evidence of a service. A stored set takes up to
+// about 10 KB, stored series 40 KB and more, stored evidence up to 140 KB. Each addition reads and rewrites the whole
+// value.
 const (
 	SetRows      = 8
 	SeriesRows   = 32

@@ -18,8 +18,8 @@ type Request struct {
 
 // ClaimCount summarizes the claims of one service for one rule.
 type ClaimCount struct {
-	Claims    uint64   // keys with a claim of the service; of RES-002 maybe only the contested ones
-	Contested uint64   // keys of these with two or more values in the organization
+	Claims    uint64   // keys with a claim of the service; for RES-002 possibly only the contested ones
+	Contested uint64   // those of these keys with two or more values in the organization
 	Keys      []string // texts of contested keys, the smallest MaxItems
 	Values    []string // texts of all values of contested keys, the smallest MaxItems
 }

@@ -262,8 +262,8 @@ func (j *journal) takeOver(ctx context.Context, submit submit) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.looking = false
-	// A journal whose lease is held may belong to a process that has just died. One that cannot be adopted holds up the
-	// verdicts of all organizations no longer than that.
+	// A journal whose lease is held may belong to a process that has just died, so wait until that lease expires. Do
+	// not wait longer: a journal that cannot be adopted must not delay the verdicts of all organizations.
 	j.settled = j.settled || names != nil && (!waiting || now.Sub(j.started) >= j.cfg.Expiry)
 	return err
 }
@@ -279,7 +279,7 @@ func (j *journal) list(ctx context.Context) (names, leased []string, err error) 
 	return append([]string{}, names...), leased, nil
 }
 
-// pass visits all journals once. It reports whether some are left, which other processes hold or which could not be
+// pass visits all journals once. It reports whether journals remain that other processes hold or that could not be
 // adopted.
 func (j *journal) pass(ctx context.Context, now time.Time, names, leased []string, submit submit) (waiting bool, err error) {
 	for name := range j.moved {
@@ -382,7 +382,7 @@ func (j *journal) adopt(ctx context.Context, name string, now time.Time, submit 
 			return err
 		}
 		if !r.Continue(mark) {
-			return errors.New("another process continues it")
+			return errors.New("another process is adopting it")
 		}
 	}
 	traces := r.Traces()

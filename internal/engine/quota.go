@@ -24,25 +24,25 @@ import (
 // name.
 const detailsPerName = 10
 
-// namesPerOrganization limits the metric names of an organization to those of as many services with the maximum number
-// of names. As many details and instances are possible. The maxima of all its services together would take gigabytes.
+// namesPerOrganization times MaxMetricNames limits the metric names of an organization. Details and instances have
+// the same limit. The sum of the limits of all its services would take gigabytes.
 const namesPerOrganization = 1000
 
 // instancesPerHour limits the instances of a service, each on one workload, that are compared per hour. Their claims
 // may be stored for the whole window.
 const instancesPerHour = 1000
 
-// Memory that an admission takes. Organizations share the memory for admissions: that for services and metric names,
-// and as much for details and instances.
+// Bytes charged for an admission. Organizations share two budgets of QuotaConfig.MaxMemory: one for services and
+// metric names, one for details and instances.
 const (
 	defaultMemory = 128 << 20
 	hashBytes     = 24  // a metric name, detail or instance
 	serviceBytes  = 256 // a service, plus the bytes of its key
 )
 
-// Replicas admit services and names independently, and converge. Far below a limit a replica does not read the store:
-// together, replicas cannot get far beyond the limit. Closer to the limit, a replica needs fresh readings of the
-// store.
+// Replicas admit services and names independently, and converge. Far below a limit, a replica does not read the
+// store, because the replicas together cannot exceed the limit by much. Closer to the limit, it needs a recent
+// reading of the store.
 const (
 	// optimisticFraction is the inverse of the fraction of a limit that the replicas together fill without reading the store.
 	optimisticFraction = 4
@@ -70,15 +70,15 @@ type QuotaConfig struct {
 // Quota limits the services of an organization and the metric names of a service. It combines the content of the
 // store with the admissions of requests in progress. It is safe for concurrent use.
 //
-// Several replicas can exceed a limit. Together they exceed it by at most a quarter. For services, add half of what
-// was free five seconds earlier, one per replica, and the services of uncommitted requests. For metric names, add the
-// names that other replicas admit within five seconds, or within twenty times the duration of reading the
+// Several replicas together may exceed a limit by up to a quarter. For services, the bound also includes half of what
+// was free five seconds earlier, one per replica, and the services of uncommitted requests. For metric names, it
+// includes the names that other replicas admit within five seconds, or within twenty times the duration of reading the
 // organization's names. Each replica limits metric details and instances by itself: neither are read from the store.
 //
-// Organizations share the memory. When it is full, an organization beyond its share gets no further admissions. Those
-// that are stored remain, so the memory may exceed MaxMemory like the amount of a fair.Limiter. Details and instances
-// have memory of their own: they are many, and without one only a rule is not evaluated, while nothing of a service
-// that is not admitted is.
+// Organizations share the memory. When it is full, an organization above its share gets no further admissions. Stored
+// admissions remain, so the memory may exceed MaxMemory like the amount of a fair.Limiter. Details and instances have a
+// budget of their own: there are many, and a rejected one only disables one comparison, while the telemetry of a
+// rejected service is not evaluated at all.
 type Quota struct {
 	cfg   QuotaConfig
 	reads singleflight.Group
@@ -194,8 +194,8 @@ func (q *Quota) Refresh(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// read updates everything about an organization except admissions in transactions with an open outcome. Details and the
-// instances of hours before the previous one are reset: later ones of these hours are few.
+// read updates everything about an organization except pending admissions. It resets details, and instances of hours
+// before the previous one, because few more arrive for these hours.
 func (q *Quota) read(ctx context.Context, organizationID string) error {
 	ctx, cancel := context.WithTimeout(assay.WithOrganization(ctx, organizationID), loadTimeout)
 	defer cancel()
@@ -335,7 +335,7 @@ func (q *Quota) count(organizationID string, o *organizationQuota) {
 	q.charge(organizationID, o)
 }
 
-// add counts what a service has; n is 1 to add it, -1 to subtract it.
+// add adds the counts of a service if n is 1, and subtracts them if n is -1.
 func (o *organizationQuota) add(s *serviceQuota, n int) {
 	o.names += n * len(s.names)
 	o.details += n * (len(s.details) + len(s.instances) + len(s.inHour))
@@ -462,7 +462,7 @@ func (q *Quota) admitService(organizationID string, k assay.ServiceKey, asked bo
 	case len(o.services) >= q.cfg.MaxServices || !fits(q.named, organizationID, sizeOf(k)):
 		if !o.warned {
 			o.warned = true
-			q.cfg.Logger.Warn("an organization is at its limit of services or its share of the memory for quotas; telemetry of further ones counts for the overflow service",
+			q.cfg.Logger.Warn("organization reached its limit of services or its share of the quota memory; telemetry of further services counts for the overflow service",
 				"organization", organizationID, "limit", q.cfg.MaxServices)
 		}
 		return false, false, true

@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// maxLimited is how many keys a RateLimiter remembers.
+// maxLimited is the maximum number of buckets of a RateLimiter.
 const maxLimited = 10_000
 
 // RateLimiter holds one token bucket for each key. A bucket begins with a number of tokens and
 // is refilled evenly over a minute. It may be used concurrently.
 //
-// It remembers a bounded number of keys. Beyond it, the fullest bucket is forgotten, which
-// differs least from the full one that its key begins with again. A caller that makes up keys
-// therefore evicts none that has used up more tokens than each of them.
+// It holds a bounded number of buckets and evicts the fullest one: its key starts again with
+// a full bucket, so it gains the fewest tokens. A caller that invents keys therefore cannot
+// evict a bucket with fewer tokens than its own.
 type RateLimiter[K comparable] struct {
-	interval time.Duration // in which one token comes back
-	window   time.Duration // in which a whole bucket does
+	interval time.Duration // in which one token is added
+	window   time.Duration // in which an empty bucket is refilled
 	capacity int
 
 	mu      sync.Mutex
@@ -27,8 +27,8 @@ type RateLimiter[K comparable] struct {
 	fullest bucketHeap[K]
 }
 
-// bucket is a token bucket. The time at which it will be full is all of its state, and the
-// order of eviction; a rate.Limiter of x/time would hold the same a second time.
+// bucket is a token bucket. Its only state is the time at which it will be full, which is
+// also the order of eviction. A rate.Limiter of golang.org/x/time would duplicate it.
 type bucket[K comparable] struct {
 	key   K
 	full  time.Time
@@ -43,8 +43,8 @@ func NewRateLimiter[K comparable](perMinute int) *RateLimiter[K] {
 	}
 }
 
-// Take takes a token from the bucket of a key. It returns 0, or without taking anything how
-// long it will be until there is a token.
+// Take takes a token from the bucket of a key and returns 0. If the bucket is empty, Take
+// returns the time until the next token.
 func (l *RateLimiter[K]) Take(key K, now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -66,7 +66,7 @@ func (l *RateLimiter[K]) Take(key K, now time.Time) time.Duration {
 	return 0
 }
 
-// Wait returns how long it will be until the bucket of a key has a token, 0 if it has one.
+// Wait returns the time until the bucket of a key has a token, 0 if it has one.
 func (l *RateLimiter[K]) Wait(key K, now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -74,7 +74,7 @@ func (l *RateLimiter[K]) Wait(key K, now time.Time) time.Duration {
 	return wait
 }
 
-// look returns how long it will be until a bucket has a token, and until it is full.
+// look returns the time until a bucket has a token, and the time until it is full.
 func (l *RateLimiter[K]) look(b *bucket[K], now time.Time) (wait, missing time.Duration) {
 	if b != nil {
 		missing = min(max(b.full.Sub(now), 0), l.window) // the bounds are for a clock that jumps

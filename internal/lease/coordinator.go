@@ -283,7 +283,7 @@ func (c *Coordinator) giveUp(ctx context.Context, names []string) error {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Interval)
 	defer cancel()
 	if _, _, err := c.cfg.Store.AcquireLeases(ctx, c.cfg.Holder, names, 0); err != nil {
-		return fmt.Errorf("give up leases: %w", err)
+		return fmt.Errorf("release leases: %w", err)
 	}
 	return nil
 }
@@ -361,7 +361,7 @@ func (c *Coordinator) share(ctx context.Context) (gained int, err error) {
 		if err := c.giveUp(ctx, back); err != nil {
 			return 0, err
 		}
-		c.cfg.Logger.InfoContext(ctx, "work is given back to the other replicas", "leases", len(back), "share", share, "replicas", replicas)
+		c.cfg.Logger.InfoContext(ctx, "released work to other replicas", "leases", len(back), "share", share, "replicas", replicas)
 	}
 	shuffle(free) // avoid conflicts with other replicas
 	for len(mine)+gained < share && len(free) > 0 {
@@ -374,7 +374,7 @@ func (c *Coordinator) share(ctx context.Context) (gained int, err error) {
 		free = free[want:]
 	}
 	if gained > 0 {
-		c.cfg.Logger.InfoContext(ctx, "work is taken over", "leases", gained, "share", share, "replicas", replicas)
+		c.cfg.Logger.InfoContext(ctx, "acquired work", "leases", gained, "share", share, "replicas", replicas)
 	}
 	return gained, nil
 }

@@ -59,9 +59,9 @@ type reservation struct {
 	budget  *budget
 	maxWait time.Duration // remaining
 	waited  time.Duration
-	bytes   int64 //
+	bytes   int64
 
-	most int64 // bytes in one of the freed buffers
+	most int64 // content of the fullest freed buffer, in bytes
 
 	// cpu, if set, is released while the reservation waits, so that other requests can finish and release memory.
 	cpu *cpuSlot

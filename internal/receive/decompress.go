@@ -52,8 +52,9 @@ type gunzipper struct {
 	ctx        context.Context
 }
 
-// Deflate blocks may be large and hold next to nothing, which takes many times as long as ordinary ones. From minSparse
-// compressed bytes on, each four have to produce three bytes: encoders compress, and store what they cannot compress.
+// A deflate block may be large and decompress to almost nothing, which takes many times longer than ordinary blocks.
+// After minSparse compressed bytes, four compressed bytes must produce at least three: encoders store incompressible
+// data as is.
 const minSparse = 1 << 20
 
 var errSparse = errors.New("too many blocks without content")

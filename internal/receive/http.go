@@ -120,9 +120,9 @@ func (r *Receiver) serveHTTP(w http.ResponseWriter, hr *http.Request) {
 	_, _ = w.Write(body) // a sender that has disconnected retries the request
 }
 
-// closeCanceled closes the connection after the response if its context has ended. The server ends it when a read fails,
-// also at a deadline, such as that of an evicted request. It would still serve the connection, but cancel each further
-// request on it.
+// closeCanceled closes the connection after the response if the context of the request has ended. net/http cancels that
+// context when a read fails, even at a deadline, such as that of an evicted request. It would keep the connection open
+// but cancel each further request on it.
 func closeCanceled(w http.ResponseWriter, hr *http.Request) {
 	if hr.Context().Err() != nil {
 		w.Header().Set("Connection", "close")

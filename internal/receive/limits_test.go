@@ -403,7 +403,7 @@ func TestTooManyRequests(t *testing.T) {
 				body := padded(100)
 				res, err := sendGRPC(t, s, request{signal: wire.Logs, authorization: organization, client: c, body: bytes.NewReader(body), size: int64(len(body))})
 				switch {
-				case err == nil && res.outcome == receive.Unavailable && res.retry && res.message == "too much telemetry at a time":
+				case err == nil && res.outcome == receive.Unavailable && res.retry && res.message == "too much telemetry in flight":
 					gaveWay.Add(1)
 				case err != nil || res.outcome != receive.Accepted:
 					failed.Add(1)

@@ -248,7 +248,7 @@ func (r *Receiver) Serve(t Transport, l net.Listener) error {
 // limiter returns the connection limiter of a transport.
 func (r *Receiver) limiter(t Transport) *connlimit.Limiter {
 	return connlimit.New(connlimit.Config{Limit: r.cfg.MaxConnections, Full: func(closed, refused uint64) {
-		r.log.LogAttrs(context.Background(), slog.LevelWarn, "connections for OTLP are at their limit; new ones take the place of idle ones",
+		r.log.LogAttrs(context.Background(), slog.LevelWarn, "connections for OTLP are at their limit; new connections replace idle ones",
 			slog.String("transport", string(t)), slog.Int("limit", r.cfg.MaxConnections), slog.Uint64("closed", closed), slog.Uint64("refused", refused))
 	}})
 }

@@ -97,7 +97,7 @@ func (e *refusal) Error() string { return e.message }
 
 var (
 	errDraining         = &refusal{Unavailable, "shutting down"}
-	errBusy             = &refusal{Unavailable, "too much telemetry at a time"}
+	errBusy             = &refusal{Unavailable, "too much telemetry in flight"}
 	errSlow             = &refusal{Slow, "timeout while receiving the request"}
 	errCanceled         = &refusal{Canceled, "client disconnected"}
 	errCompressedSize   = &refusal{TooLarge, "compressed body is too large"}

@@ -53,8 +53,8 @@ type Store interface {
 // facts of a service with evidence of every rule have some 200 KB.
 const maxFacts = 64
 
-// claimSlice is how long claims are counted before another holder of the CPU takes its turn. Behind many requests of its own
-// organization, each turn may take long.
+// claimSlice is how long claims are counted before the CPU is released to others. The next wait for the CPU may be long
+// if the organization has many requests.
 const claimSlice = 50 * time.Millisecond
 
 // Expired facts cannot be recovered, so expiry must not follow a clock that has jumped.
@@ -274,7 +274,7 @@ func (s *Scorer) expire(ctx context.Context, now time.Time, p Period) error {
 	if skew := s.cfg.Skew(); skew.Abs() > MaxSkew {
 		if start != s.skewed {
 			s.skewed = start
-			s.cfg.Logger.ErrorContext(ctx, "nothing that left the window is deleted while the clocks of the store and of this machine differ by more than an hour", "store_ahead_by", skew)
+			s.cfg.Logger.ErrorContext(ctx, "expiry is suspended while the clocks of the store and of this machine differ by more than an hour", "store_ahead_by", skew)
 		}
 		return nil
 	}
@@ -439,7 +439,7 @@ func (s *Scorer) claims(ctx context.Context, id string, o *organization, p Perio
 		if err != nil {
 			return nil, fmt.Errorf("count claims of %s: %w", c.rules[0].ID(), err)
 		}
-		// The wait for the CPU counts less: it may take longer than counting.
+		// Allow more time for the wait for the CPU, which may take longer than counting.
 		if counted += took; s.claimTime > 0 && len(c.rules) > 0 && (counted >= s.claimTime || time.Since(began) >= s.cfg.Interval) {
 			return nil, nil
 		}

@@ -46,8 +46,8 @@ func (r *Resource) contentHash() uint64 {
 	return r.content
 }
 
-// interned returns the resource of an organization's open traces with the texts of r: r itself if there is none. Requests have
-// copies of a resource, which a trace would count several times.
+// interned returns the resource with the texts of r that an open trace of the organization holds, or r if there is
+// none. Each request has its own copy of a resource, which a trace would otherwise count again.
 func (o *tenant) interned(r *Resource) *Resource {
 	if r.held > 0 {
 		return r

@@ -74,7 +74,7 @@ const (
 	spanRecordFlags    = flagInternal | flagShort
 	entryBytesAimed    = 1 << 20 // start another entry above this size, unless it would mostly repeat names and resources
 	entryBytesMost     = 8 << 20 // start another entry above this size in any case
-	maxEntryNames      = 1 << 12 // distinct names of an entry: start another one, unless too much of the bundle would be repeated ones; then leave out names
+	maxEntryNames      = 1 << 12 // distinct names of an entry: start another entry, or omit names if the entries would mostly repeat names and resources
 	maxPieceSpans      = 1 << 14 // consecutive spans of one trace
 	searchedPieceSpans = 24      // search for parents linearly up to this number
 )
@@ -665,7 +665,7 @@ func (d *decoder) resource(version byte) []byte {
 	return append(slices.Clone(evaluated), texts[:len(texts)-len(d.rest)]...)
 }
 
-// decodedResources provides the resources of an entry for each organization whose traces ref to them.
+// decodedResources provides the resources of an entry for each organization whose traces refer to them.
 type decodedResources struct {
 	a         *Assembler
 	b         *bundle

@@ -107,8 +107,9 @@ func (j *journal) drop(o *tenant, e *entry) {
 	j.forget = append(j.forget, forgotten{e.seq, e.bytes})
 }
 
-// trim removes unneeded entries of an organization from the front. It leaves the last note of an organization whose dropped
-// traces may still receive spans: a process that reads the journal would take the rest of a trace for a whole one.
+// trim removes unneeded entries of an organization from the front. If partial is set, dropped traces may still receive
+// spans, so it keeps the last note: a process that reads the journal would otherwise treat the rest of a trace as
+// whole.
 func (j *journal) trim(o *tenant, partial bool) {
 	l, n := &o.ledger, 0
 	last := len(l.entries) - 1
@@ -147,11 +148,11 @@ func (l *ledger) endSweep(spans int) {
 	}
 }
 
-// oversized reports whether the entries of an organization are much larger than their content, the given number of spans
-// and bytes in memory. The limits are shared by so many organizations.
+// oversized reports whether the entries of an organization are much larger than their content, the given number of
+// spans and bytes in memory. sharing is the number of organizations that share the limits.
 func (l *ledger) oversized(spans, bytes, sharing int) bool {
 	switch {
-	case l.futile && l.bytes < 2*l.swept && spans > l.sweptSpans/2: // another one would be, too
+	case l.futile && l.bytes < 2*l.swept && spans > l.sweptSpans/2: // another sweep would be futile, too
 		return false
 	case len(l.entries) > max(smallEntries/sharing, smallEntries/64) && len(l.entries) > spans/16:
 		return true

@@ -34,8 +34,8 @@ type Recovery struct {
 	ended           bool
 }
 
-// Recovery returns an empty Recovery. It may hold as much memory as a, so that what other organizations hold in a drops no
-// traces of an organization within its share. Where both do not fit, a drops traces of the largest organization.
+// Recovery returns an empty Recovery. It has the same memory limit as a, so an organization within its share loses no
+// traces because others use memory of a. If both do not fit together, a drops traces of the largest organization.
 func (a *Assembler) Recovery(name string) *Recovery {
 	return &Recovery{Name: name, a: NewAssembler(a.cfg), next: 1}
 }
@@ -146,17 +146,17 @@ func (r *Recovery) incomplete(in *Assembler) map[uint32]int64 {
 	return since
 }
 
-// Claimed reports whether a transaction has marked the journal as taken, or all traces had been moved. The owner and other
-// processes that adopt the journal can no longer change it: they have read it up to an earlier entry (see
-// delta.Journal.Next). But they may have done so since the journal was read: another Recovery has to read it again, and to
-// Continue after the mark.
+// Claimed reports whether a transaction has marked the journal as taken, or all traces had been moved. The owner and
+// other processes that adopt the journal can no longer change it, because they have read it up to an earlier entry (see
+// delta.Journal.Next). They may have changed it between the reading and the mark, so another Recovery has to read it
+// again and Continue after the mark.
 func (r *Recovery) Claimed() bool {
 	_, over := r.AllMoved()
 	return r.marked || over
 }
 
-// Continue reports whether the last entry read is the mark of an earlier Recovery of this process, with this number. If not,
-// another process goes on with the journal.
+// Continue reports whether the last entry read is the mark of an earlier Recovery of this process, with this number. If
+// not, another process has taken the journal over.
 func (r *Recovery) Continue(mark uint64) bool {
 	r.marked = r.Last() == mark
 	return r.marked

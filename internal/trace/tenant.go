@@ -36,7 +36,7 @@ type tenant struct {
 	sweeping  bool       // some open traces may not be in the sample
 	swept     *openTrace // the next of them to check; nil: none
 	discarded time.Time  // while sweeping, no trace that began until then is in the sample
-	rests     bool       // discarded since the sampling was recorded: the journal may still have some of the spans
+	rests     bool       // discarded since the sampling was recorded: the journal may contain discarded spans
 	roomSince time.Time  // time since which the level could be lowered; zero: it could not
 	floor     uint       // minimum level while a journal is read
 }

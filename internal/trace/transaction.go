@@ -184,7 +184,7 @@ const maxBundles = 8
 // least one trace is adopted.
 const adoptedBytes = 4 << 20
 
-// adoptedOrg is what counts for an organization, which gets entries of its own in both journals.
+// adoptedOrg is the size charged for each organization, which has entries of its own in both journals.
 const adoptedOrg = 4 << 10
 
 // Adopt moves some traces from the journal of another process, which r has read completely. The first time, it only marks the
