@@ -12,7 +12,7 @@ import (
 	"assay/internal/requestid"
 )
 
-// These are the shapes of the agent's resources, as far as pages show them.
+// The parts of the agent's resources that pages show.
 type (
 	agentInstallation struct {
 		ID       string            `json:"id"`
@@ -114,7 +114,7 @@ type (
 		Services           []string `json:"services"`
 		TestCommand        string   `json:"test_command"`
 	}
-	// agentResult is what a run has found, or changed.
+	// agentResult is the result of a run: its findings or its change.
 	agentResult struct {
 		Findings     int                `json:"finding_count"`
 		Branch       string             `json:"branch"`
@@ -128,7 +128,7 @@ type (
 		Model        *agentModel        `json:"model"`
 		Verification *agentVerification `json:"verification"`
 	}
-	// agentModel is what a language model was used for.
+	// agentModel is the use of a language model by a run.
 	agentModel struct {
 		Name  string `json:"name"`
 		Usage struct {
@@ -160,7 +160,7 @@ type (
 			After  int `json:"findings_after"`
 		} `json:"review"`
 	}
-	// agentStep is a part of a change, or what it leaves to people.
+	// agentStep is a part of a change, or a step that users have to do.
 	agentStep struct {
 		File string `json:"file"`
 		Line int    `json:"line"`
@@ -221,7 +221,7 @@ func (q *request) listRepositories() ([]agentInstallation, error) {
 	return page.Data, err
 }
 
-// agentImpact is the impact whose glyph and colour a severity has.
+// agentImpact returns the impact whose glyph and color pages use for a severity.
 func agentImpact(severity string) assay.Impact {
 	switch severity {
 	case "critical":

@@ -32,7 +32,7 @@ type scoreChart struct {
 	Title   string
 	Start   time.Time
 	Line    string // path
-	Area    string // path, the same down to the ground
+	Area    string // path, the area below Line
 	Y, X    []tick
 	Rows    []scoreRow
 	Marks   []mark
@@ -42,7 +42,7 @@ type scoreChart struct {
 // scoreRow is a point of the time series, as a table row.
 type scoreRow struct {
 	X    int   // on the plane
-	Key  int64 // of the row, wherever it moves
+	Key  int64 // identifies the row between updates
 	Time string
 	scoreValue
 }
@@ -92,7 +92,7 @@ type scoreValue struct {
 	Band  string
 }
 
-// scoreOf returns nil for none.
+// scoreOf returns nil if s is nil.
 func scoreOf(s *assay.Score) *scoreValue {
 	if s == nil {
 		return nil
@@ -228,7 +228,7 @@ type stackChart struct {
 	Summary string
 }
 
-// layer is one severity, from the ground up.
+// layer is one severity. Layers are ordered from the bottom up.
 type layer struct {
 	Name  string
 	Path  string
@@ -236,7 +236,7 @@ type layer struct {
 	Share string
 }
 
-// stackRow is one step, as the table has it.
+// stackRow is one step as a row of the table.
 type stackRow struct {
 	X      int
 	Key    int64 // as of scoreRow
@@ -293,8 +293,8 @@ func newStackChart(v *assay.LogVolume) *stackChart {
 	return c
 }
 
-// niceTop returns a round number that is at least n, and into how many round steps
-// it is divided.
+// niceTop returns a round number that is at least n, and the number of round steps that
+// divide it.
 func niceTop(n uint64) (top uint64, steps int) {
 	if n < 4 {
 		return 4, 2
@@ -311,7 +311,7 @@ func niceTop(n uint64) (top uint64, steps int) {
 			return t, m.steps
 		}
 	}
-	return n, 1 // more than anything is
+	return n, 1 // larger than any count
 }
 
 // timeTicks returns the labels of a time axis, the ends among them.
@@ -336,7 +336,7 @@ func timeTicks(start, end time.Time) []tick {
 	return ticks
 }
 
-// xOf returns where a time lies on the plane.
+// xOf returns the x coordinate of a time on the plane.
 func xOf(t, start, end time.Time) int {
 	x := float64(t.Sub(start)) / float64(end.Sub(start))
 	return int(math.Round(planeWidth * min(max(x, 0), 1)))

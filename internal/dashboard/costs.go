@@ -23,7 +23,7 @@ type costsPage struct {
 	Search   string
 	Sorts    []option
 	Columns  []column
-	Cost     *costPart // nil when it cannot be told
+	Cost     *costPart // nil if it is unknown
 	Pager    pager
 	Filtered bool
 }
@@ -33,7 +33,7 @@ type costPart struct {
 	Days       int
 	TotalBytes uint64
 	TotalCost  string
-	Avoidable  string // of all services, "" where nothing is
+	Avoidable  string // of all services; "" if nothing is avoidable
 	Services   int    // that sent something
 	Rows       []costRow
 }
@@ -68,7 +68,7 @@ const (
 	logsField      = "logs"
 	nameField      = "name"
 
-	mostCost = "-" + costField // the order of an address that names none
+	mostCost = "-" + costField // the default order
 )
 
 // costSorts are the orders of the list, as an address names them.
@@ -197,7 +197,7 @@ func (a *analysis) top(limit int) *costPart {
 	return a.part(a.byCost[:min(limit, len(a.byCost))])
 }
 
-// part returns what is shown of some of the services.
+// part returns the usage and cost of the given services.
 func (a *analysis) part(services []*assay.ServiceCost) *costPart {
 	part := &costPart{
 		Days: int(a.End.Sub(a.Start) / (24 * time.Hour)), TotalBytes: a.TotalBytes, TotalCost: money(a.TotalCost, a.Currency),
@@ -216,7 +216,7 @@ func (a *analysis) part(services []*assay.ServiceCost) *costPart {
 	return part
 }
 
-// row returns what is shown of a service. Its bar is as long as its bytes are of most.
+// row returns the row of a service. The length of its bar is its share of most, in bytes.
 func (a *analysis) row(s *assay.ServiceCost, most uint64) costRow {
 	row := costRow{
 		ServiceCost: s, Bytes: s.Bytes(), Share: percent(float64(s.Bytes()), float64(a.TotalBytes)), Cost: money(s.EstimatedCost, a.Currency),

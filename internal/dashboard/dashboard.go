@@ -50,7 +50,7 @@ type Config struct {
 	// APIPath is the path of the REST API's root, default /api.
 	APIPath string
 	Version string
-	// PublicURL is scheme and host under which browsers reach the server; "": the ones of the request.
+	// PublicURL is scheme and host under which browsers reach the server; "": those of the request.
 	PublicURL string
 
 	Window time.Duration    // of scores; default assay.DefaultWindow
@@ -196,7 +196,7 @@ func (h *Handler) unrouted(w http.ResponseWriter, r *http.Request, handler http.
 	q := h.request(w, r)
 	if allow := probe.header.Get("Allow"); allow != "" {
 		w.Header().Set("Allow", allow)
-		q.showError(http.StatusMethodNotAllowed, "This address does not take that", "The page is there, but cannot be asked in this way.")
+		q.showError(http.StatusMethodNotAllowed, "Method not allowed", "This address does not support the method of the request.")
 		return
 	}
 	q.fail(&assay.Error{Code: assay.CodeNotFound, Message: "There is no page at this address."})

@@ -47,7 +47,7 @@ func (q *request) fail(err error) {
 	case http.StatusForbidden:
 		q.showError(http.StatusForbidden, "Not allowed", messageOf(err, "Your session may not do this."))
 	case http.StatusBadRequest:
-		q.showError(http.StatusBadRequest, "That cannot be read", messageOf(err, "Something in the address or the form is not valid."))
+		q.showError(http.StatusBadRequest, "Invalid request", messageOf(err, "The address or the form is not valid."))
 	case http.StatusServiceUnavailable, http.StatusBadGateway:
 		q.log(slog.LevelWarn, err)
 		q.w.Header().Set("Retry-After", "5")
@@ -55,7 +55,7 @@ func (q *request) fail(err error) {
 			"The store does not answer at the moment. Nothing is lost: what was accepted is kept.")
 	default:
 		q.log(slog.LevelError, err)
-		q.showError(http.StatusInternalServerError, "Something went wrong here", "The server's log says what. Trying again may help.")
+		q.showError(http.StatusInternalServerError, "Something went wrong", "The server's log has the cause. Trying again may help.")
 	}
 }
 

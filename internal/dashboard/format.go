@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// none stands where there is no value.
+// none is shown in place of a missing value.
 const none = "–"
 
 // thousands returns a count with separators: 1,234,567.
@@ -41,8 +41,8 @@ func bytesText(n uint64) string {
 	return scaled(float64(n), []string{"B", "kB", "MB", "GB", "TB", "PB", "EB"}, " ")
 }
 
-// scaled returns a number with three significant digits in the largest unit, each a
-// thousand times the one before, of which it is at least one.
+// scaled returns a number with three significant digits in the largest unit that does
+// not exceed it. Each unit is 1,000 times the previous one.
 func scaled(f float64, units []string, space string) string {
 	i := 0
 	for f >= 999.5 && i < len(units)-1 {
@@ -60,8 +60,8 @@ func scaled(f float64, units []string, space string) string {
 	return s + strings.TrimRight(space+units[i], " ")
 }
 
-// percent returns a share of a whole, from 0 to 1, with as many digits as tell it
-// apart from nothing and from all.
+// percent returns a part of a whole as a percentage, with enough digits to distinguish
+// it from 0 % and 100 %.
 func percent(part, whole float64) string {
 	if whole <= 0 {
 		return none
@@ -81,8 +81,8 @@ func percent(part, whole float64) string {
 	}
 }
 
-// symbols are those of currencies whose symbol means no other currency to most
-// readers. The rest is shown by its code.
+// symbols are the symbols of currencies that most readers recognize. Other currencies
+// are shown by their code.
 var symbols = map[string]string{"USD": "$", "EUR": "€", "GBP": "£"}
 
 // money returns an amount with two digits: $1,234.50, CHF 12.00.
@@ -124,8 +124,8 @@ const (
 	dayLayout      = "Jan 2, 2006"
 )
 
-// ago returns how long before now t was, in words that change once a minute at
-// most, in an element that has the exact time.
+// ago returns the time from t to now in words that change at most once a minute, in an
+// element with the exact time.
 func ago(t, now time.Time) template.HTML {
 	if t.IsZero() {
 		return none

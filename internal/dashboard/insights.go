@@ -247,7 +247,7 @@ func (p *insightsPage) date(f assay.InsightFilter) {
 	}
 }
 
-// title returns a word with a capital at its begin.
+// title returns a word with its first letter in upper case.
 func title(s string) string {
 	_, n := utf8.DecodeRuneInString(s)
 	return strings.ToUpper(s[:n]) + s[n:]
@@ -273,14 +273,14 @@ func (q *request) insightRows(found []*assay.Insight) []insightRow {
 	return rows
 }
 
-// failures is how often a rule failed.
+// failures is the failure count of a rule.
 type failures struct {
 	Share string // 5.8%
 	Of    string // 2.5M
 	Exact string // 7 of 120
 }
 
-// failuresOf returns nil when it is not known.
+// failuresOf returns nil if the counts are unknown.
 func failuresOf(i *assay.Insight) *failures {
 	failed, ok1 := wholeNumber(i.Attributes["violations_total"])
 	observed, ok2 := wholeNumber(i.Attributes["observations_total"])

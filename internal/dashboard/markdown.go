@@ -119,7 +119,7 @@ func (b blocks) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	r.Register(ast.KindImage, func(util.BufWriter, []byte, ast.Node, bool) (ast.WalkStatus, error) { return ast.WalkContinue, nil })
 }
 
-// languages are the names of what code is written in, as a reader knows them.
+// languages are the display names of the languages of code.
 var languages = map[string]string{
 	"sh": "Shell", "go": "Go", "python": "Python", "js": "JavaScript", "ts": "TypeScript", "java": "Java", "yaml": "YAML",
 	"csharp": "C#", "ruby": "Ruby", "php": "PHP", "xml": "XML", "json": "JSON", "dockerfile": "Dockerfile", "properties": "Properties",

@@ -15,8 +15,8 @@ import (
 // Usage, cost and the names of environments change slowly, and reading them for a large organization takes longer than
 // a page may take. They are therefore cached.
 const (
-	memoFresh   = 15 * time.Second // how long they are shown before they are read anew
-	memoStale   = 10 * time.Minute // and at most, while that is done or fails
+	memoFresh   = 15 * time.Second // age from which a value is read again
+	memoStale   = 10 * time.Minute // maximum age while the reading is in progress or fails
 	memoTimeout = 30 * time.Second // of reading
 	maxMemo     = 64               // organizations
 )
@@ -37,7 +37,7 @@ type memo[T any] struct {
 	closed  bool
 }
 
-// memoEntry is what is known of one organization.
+// memoEntry is the cached value of one organization.
 type memoEntry[T any] struct {
 	value T
 	at    time.Time // when reading it began

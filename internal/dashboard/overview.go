@@ -18,7 +18,7 @@ import (
 
 const (
 	overviewPoints = 90 // of the series of the organization's score
-	fixedFirst     = 6  // rows of what to fix first
+	fixedFirst     = 6  // rows of the list of rules to fix first
 	costRows       = 10
 	liveSeconds    = 5 // between updates of a page
 	waitingSeconds = 2 // while there is no data
@@ -33,7 +33,7 @@ type overviewPage struct {
 	Fixes        []fix
 	MoreFixes    int
 	Volume       volumePart
-	Cost         *costPart // nil when it cannot be told
+	Cost         *costPart // nil if it is unknown
 }
 
 // bandCount is how many services are in a band.
@@ -48,7 +48,7 @@ type bandCount struct {
 type fix struct {
 	Rule     *ruleText
 	Services int    // with an active insight
-	Gain     string // points of the organization's score; "" when the score does not see it
+	Gain     string // points of the organization's score; "" for a type without a rule
 }
 
 // volumePart is the part of the page about log volume.

@@ -116,7 +116,7 @@ func (q *request) findRepository() (*repositoryDetail, error) {
 
 func (h *Handler) repository(q *request) error { return q.showRepository(http.StatusOK, "", nil) }
 
-// showRepository shows a repository, with settings that were refused in the place of those it has.
+// showRepository shows a repository. Refused settings, if any, replace the stored ones in the form.
 func (q *request) showRepository(status int, problem string, refused *agentSettings) error {
 	detail, err := q.findRepository()
 	if err != nil {
@@ -269,7 +269,8 @@ func (h *Handler) authorize(q *request) error {
 	if !q.session.User() {
 		return assay.Errorf(assay.CodeForbidden, "Connecting a source host needs a session of a user.")
 	}
-	// A form with GET, because the answer redirects to another site, but it begins a session: browsers say where it was sent.
+	// The form uses GET, because the response redirects to another site. It changes state, so check the origin of the
+	// request.
 	if site := q.r.Header.Get("Sec-Fetch-Site"); site == "cross-site" || site == "same-site" {
 		return q.redirect("/repositories/connect")
 	}

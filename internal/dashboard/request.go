@@ -68,7 +68,7 @@ func (q *request) render(status int, page string, v view) error {
 	v.Session, v.Now, v.Theme = q.session, q.now, q.theme()
 	v.Version, v.APIPath, v.Agent = q.cfg.Version, q.cfg.APIPath, q.session != nil && q.hasAgent()
 	if !q.reads() {
-		v.Live = 0 // what is shown is the answer to a form, which going away would lose
+		v.Live = 0 // an update would replace the response to the form
 	} else if v.Path == "" {
 		v.Path = q.r.URL.RequestURI()
 	}
@@ -79,7 +79,7 @@ func (q *request) render(status int, page string, v view) error {
 	body := main.Bytes()
 	v.Tag = tagOf(body)
 	header := q.w.Header()
-	header.Set("Cache-Control", "no-store") // nor does Back show it when the session has ended
+	header.Set("Cache-Control", "no-store") // also prevents the Back button from showing it after the session
 	if q.r.Header.Get(session.BackgroundHeader) == "" {
 		v.Main = template.HTML(main.String())
 		var whole bytes.Buffer

@@ -14,7 +14,7 @@ import (
 
 // ruleText is a rule, or an insight type without one, with its texts as HTML.
 type ruleText struct {
-	ID     string // "" for a type that the score never sees
+	ID     string // "" for a type that does not affect the score
 	Name   string // of the insight type
 	Title  string
 	Slug   string // as addresses name it: the rule's id, else the type's name
@@ -69,7 +69,7 @@ func (h *Handler) ruleOf(insightType string) *ruleText {
 	return &ruleText{Name: insightType, Title: insightType, Impact: assay.ImpactLow, Signal: assay.SignalTrace}
 }
 
-// ruleBySlug returns nil for an unknown one.
+// ruleBySlug returns nil for an unknown slug.
 func (h *Handler) ruleBySlug(slug string) *ruleText {
 	for _, r := range h.rules {
 		if strings.EqualFold(r.Slug, slug) {
@@ -86,7 +86,7 @@ type rulesPage struct {
 	Choices []template.HTML // that concern every rule
 }
 
-// ruleGroup is the rules of one signal, or of what every signal has.
+// ruleGroup is the rules of one signal, or those that apply to every signal.
 type ruleGroup struct {
 	Title string
 	Rows  []ruleRow

@@ -18,12 +18,12 @@ import (
 
 const runsPageSize = 50
 
-// runTypes are what pages call the types of runs.
+// runTypes are the names of the types of runs on pages.
 var runTypes = map[string]string{
 	"review": "Review", "fix": "Fix", "instrumentation": "Instrumentation", "partner-migrate-execute": "Migration",
 }
 
-// Title is what pages call a run.
+// Title is the title of a run on pages.
 func (r agentRun) Title() string {
 	if t := runTypes[r.Type]; t != "" {
 		return t
@@ -141,7 +141,7 @@ func (h *Handler) run(q *request) error {
 	return q.render(http.StatusOK, "run", view{Title: page.Title() + " of " + plain(page.Repository()), Section: "code", Live: live, Data: page})
 }
 
-// rows compares what a verification has measured.
+// rows returns the measurements of a verification before and after the change.
 func (v *agentVerification) rows() []measured {
 	tests := func(t *agentTests) string {
 		switch {
@@ -168,7 +168,7 @@ func (v *agentVerification) rows() []measured {
 	return rows
 }
 
-// patch returns what a run has changed.
+// patch returns the patch of a run.
 func (q *request) patch(runID string) (string, error) {
 	var found struct {
 		Patch    string `json:"patch"`
@@ -208,7 +208,7 @@ func patchLines(patch string) (lines []patchLine, more int) {
 	return lines, more
 }
 
-// downloadPatch sends what a run has changed as a file.
+// downloadPatch sends the patch of a run as a file.
 func (h *Handler) downloadPatch(q *request) error {
 	id := q.r.PathValue("id")
 	if uuid.Validate(id) != nil {

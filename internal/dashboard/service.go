@@ -65,12 +65,12 @@ type ruleState struct {
 type change struct {
 	At             time.Time
 	Before, After  scoreValue
-	Failing, Fixed []*ruleText // that began to fail, that failed and pass now
-	Other          []turn      // that began or ceased to be evaluated
+	Failing, Fixed []*ruleText  // that began to fail, that failed and pass now
+	Other          []transition // that began or ceased to be evaluated
 }
 
-// turn is a transition of a rule between passed and not evaluated.
-type turn struct {
+// transition is a change of a rule between passed and not evaluated.
+type transition struct {
 	Rule  *ruleText
 	State score.State
 }
@@ -201,7 +201,7 @@ func (q *request) history(scores []*assay.Score, c assay.SeriesRange) (*scoreCha
 			case t.From == score.Failed && t.To == score.Passed:
 				one.Fixed = append(one.Fixed, q.rules[r])
 			default:
-				one.Other = append(one.Other, turn{q.rules[r], t.To})
+				one.Other = append(one.Other, transition{q.rules[r], t.To})
 			}
 		}
 		changes = append(changes, one)
@@ -232,7 +232,7 @@ func (c *change) kind() markKind {
 	}
 }
 
-// words says what changed: "MET-002 began to fail; RES-001 passes".
+// words describes the changes: "MET-002 began to fail; RES-001 passes".
 func (c *change) words() string {
 	var all []string
 	for _, r := range c.Failing {
@@ -247,8 +247,8 @@ func (c *change) words() string {
 	return c.At.UTC().Format(minuteLayout) + ": " + strings.Join(all, "; ")
 }
 
-// Words says what a rule does now: "is evaluated and passes".
-func (t turn) Words() string {
+// Words describes the new state of the rule: "is evaluated and passes".
+func (t transition) Words() string {
 	if t.State == score.Passed {
 		return "is evaluated and passes"
 	}

@@ -84,10 +84,10 @@ func plain(s string) string {
 // piece is a part of a text as it is shown.
 type piece struct {
 	text   string
-	escape bool // it stands for a character that would not be seen
+	escape bool // it replaces an invisible character
 }
 
-// ellipsis stands for what is not shown.
+// ellipsis replaces the omitted rest of a text.
 var ellipsis = piece{text: "…", escape: true}
 
 // visible splits the first limit characters of s, approximately, into pieces.

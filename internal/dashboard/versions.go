@@ -39,11 +39,11 @@ type versionRow struct {
 // comparison holds the states of rules for several versions.
 type comparison struct {
 	Versions []*assay.Service
-	Differ   []comparedRule // that do not say the same about all of them
+	Differ   []comparedRule // rules whose state differs between versions
 	Same     []comparedRule
 }
 
-// comparedRule is what a rule says about each of the versions, in their order.
+// comparedRule has the state of a rule for each version, in the order of the versions.
 type comparedRule struct {
 	Rule   *ruleText
 	States []comparedState
@@ -54,7 +54,7 @@ type comparedState struct {
 	Version string
 }
 
-// versionsRead is what is read of the versions of a service.
+// versionsRead is the data of the versions of a service.
 type versionsRead struct {
 	shown    []*assay.ServiceRow // with their score history, the one last seen first
 	counted  int
@@ -142,7 +142,7 @@ func (q *request) versions(read versionsRead, own *assay.Service, rules []ruleSt
 	return part
 }
 
-// compare puts what rules say about versions side by side, that of the page first.
+// compare compares the states of rules for versions. The version of the page comes first.
 func (q *request) compare(read versionsRead, own *assay.Service, rules []ruleState) *comparison {
 	c := &comparison{Versions: []*assay.Service{own}}
 	byRule := make([]map[*ruleText]ruleState, 0, len(read.compared))
