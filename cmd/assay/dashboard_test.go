@@ -164,7 +164,7 @@ func TestDashboard(t *testing.T) {
 
 	require.NotContains(t, log.String(), made[0])
 	require.NotContains(t, log.String(), testKey)
-	require.Contains(t, log.String(), "an API key was made")
+	require.Contains(t, log.String(), "created an API key")
 }
 
 // TestFailedSignInsAreLimited checks the limit on sign-ins, also where failures at the API are not limited.

@@ -16,7 +16,7 @@ import (
 // Endpoints returns the sign-in endpoints of the provider. It returns CodeUnavailable until the provider has been
 // reached, and if the provider has no such endpoints.
 func (p *Provider) Endpoints(ctx context.Context) (Endpoints, error) {
-	e, err := p.keys.whereabouts(ctx)
+	e, err := p.keys.awaitEndpoints(ctx)
 	if err != nil {
 		return Endpoints{}, err
 	}
@@ -44,11 +44,11 @@ func (p *Provider) VerifyIDToken(ctx context.Context, raw Secret, clientID, nonc
 	}
 	switch {
 	case subtle.ConstantTimeCompare([]byte(t.claims.text("nonce")), []byte(nonce)) != 1 || nonce == "":
-		return nil, errToken("it is of another sign-in")
+		return nil, errToken("its nonce is not that of this sign-in")
 	case !t.claims.has("iat"):
 		return nil, errToken("its iat is missing")
 	case t.claims.has("azp") && t.claims.text("azp") != clientID, !t.claims.has("azp") && t.claims.manyAudiences():
-		return nil, errToken("it was made for another client")
+		return nil, errToken("it was issued for another client")
 	}
 	return &IDToken{Principal: principal, claims: t.claims}, nil
 }

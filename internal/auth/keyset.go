@@ -195,8 +195,8 @@ func (s *keySet) end(keys []jose.JSONWebKey, endpoints Endpoints, err error) {
 	s.pending = nil
 }
 
-// whereabouts returns the endpoints. It waits for the first fetch.
-func (s *keySet) whereabouts(ctx context.Context) (Endpoints, error) {
+// awaitEndpoints returns the endpoints. It waits for the first fetch.
+func (s *keySet) awaitEndpoints(ctx context.Context) (Endpoints, error) {
 	for asked := false; ; asked = true {
 		s.mu.Lock()
 		endpoints, loaded := s.endpoints, s.fetches > 0
@@ -262,11 +262,11 @@ func (s *keySet) checkURL(address string) error {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil || u.Hostname() == "" || (u.Scheme != "https" && u.Scheme != "http"):
-		return errors.New("not the URL of a web page")
+		return errors.New("not an http or https URL")
 	case u.User != nil:
-		return errors.New("has a user")
+		return errors.New("contains a user name")
 	case u.Scheme == "http" && strings.HasPrefix(s.issuer, "https:"):
-		return errors.New("is without TLS, and the issuer is not")
+		return errors.New("uses http, but the issuer uses https")
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ const (
 	// readable in seconds when many clients fail.
 	MaxKeys = 100_000
 
-	makeAttempts = 5 // to find a free id, of 57 thousand million
+	makeAttempts = 5 // to find a free id among 57 billion
 )
 
 // KeyManager implements assay.KeyManager. All fields are required. It is safe for concurrent use.
@@ -91,7 +91,7 @@ func (m *KeyManager) CreateKey(ctx context.Context, principal *assay.Principal, 
 		}
 		err = m.Store.CreateAPIKey(ctx, k, assay.APIKeyLimits{Live: MaxLiveKeys, All: MaxKeys})
 		if err == nil {
-			m.Logger.InfoContext(ctx, "an API key was made", "organization_id", principal.OrganizationID, "key_id", k.ID, "scopes", k.Scopes, "by", principal.Subject)
+			m.Logger.InfoContext(ctx, "created an API key", "organization_id", principal.OrganizationID, "key_id", k.ID, "scopes", k.Scopes, "by", principal.Subject)
 			return k, string(secret), nil
 		}
 		if assay.ErrorCode(err) != assay.CodeConflict || errors.Is(err, assay.ErrTooManyAPIKeys) {
@@ -102,7 +102,7 @@ func (m *KeyManager) CreateKey(ctx context.Context, principal *assay.Principal, 
 		}
 		switch made, lookup := m.FindKey(ctx, principal, k.ID); {
 		case lookup == nil:
-			return nil, "", assay.Errorf(assay.CodeConflict, "A key was made from this form already: %s (%s). It was shown that one time. If it was lost, revoke it; to make another one, send the form again.", made.Name, made.ID)
+			return nil, "", assay.Errorf(assay.CodeConflict, "A key was already created from this form: %s (%s). It was shown once. If it was lost, revoke it; to create another one, send the form again.", made.Name, made.ID)
 		case assay.ErrorCode(lookup) != assay.CodeNotFound: // the id belongs to another organization, by chance
 			return nil, "", lookup
 		}
@@ -110,7 +110,7 @@ func (m *KeyManager) CreateKey(ctx context.Context, principal *assay.Principal, 
 	return nil, "", err
 }
 
-// expiry returns when the key of a principal expires, zero if it does not. A key outlives none that it makes.
+// expiry returns when the key of a principal expires, zero if it does not. A key cannot create one that outlives it.
 func (m *KeyManager) expiry(ctx context.Context, principal *assay.Principal) (time.Time, error) {
 	id, ok := strings.CutPrefix(principal.Subject, "key:")
 	if !ok || principal.User {
@@ -166,7 +166,7 @@ func (m *KeyManager) RevokeKey(ctx context.Context, principal *assay.Principal, 
 	if err := m.Store.RevokeAPIKey(ctx, id); err != nil {
 		return err
 	}
-	m.Logger.InfoContext(ctx, "an API key was revoked", "organization_id", principal.OrganizationID, "key_id", id, "by", principal.Subject)
+	m.Logger.InfoContext(ctx, "revoked an API key", "organization_id", principal.OrganizationID, "key_id", id, "by", principal.Subject)
 	return nil
 }
 

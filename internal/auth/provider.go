@@ -140,7 +140,7 @@ func (p *Provider) verify(ctx context.Context, raw Secret, audience string) (*to
 	}
 	// Check the issuer before the signature, so that tokens of other issuers cause no fetch.
 	if t.claims.text("iss") != p.cfg.Issuer {
-		return nil, nil, errToken("it is of another issuer")
+		return nil, nil, errToken("it has another issuer")
 	}
 	if err := p.checkSignature(ctx, t); err != nil {
 		return nil, nil, err
@@ -153,7 +153,7 @@ func (p *Provider) verify(ctx context.Context, raw Secret, audience string) (*to
 	}
 	subject := t.claims.text("sub")
 	if !isName(subject, maxSubject) {
-		return nil, nil, errToken("it has no subject that can be used")
+		return nil, nil, errToken("its subject is missing or invalid")
 	}
 	externalID := t.claims.text(p.cfg.OrganizationClaim)
 	if !isName(externalID, maxExternalID) {

@@ -58,7 +58,7 @@ func parseToken(s string) (*token, error) {
 	case header.has("crit") || header.has("b64"):
 		return nil, errToken("its header asks for an extension")
 	case header.has("cty"):
-		return nil, errToken("it holds another token")
+		return nil, errToken("it contains another token")
 	case header.has("kid") && t.keyID == "":
 		return nil, errToken("its key id is malformed")
 	case header.has("typ") && !acceptedType(header.text("typ")):

@@ -90,7 +90,7 @@ func TestFormCreatesOneKey(t *testing.T) {
 	require.Equal(t, http.StatusConflict, r.StatusCode)
 	page = read(t, r)
 	require.NotContains(t, page, "assay_sk_")
-	require.Contains(t, page, "A key was made from this form already")
+	require.Contains(t, page, "A key was already created from this form")
 	require.Contains(t, page, `value="a key"`)
 	require.Len(t, s.APIKeys, 6)
 

@@ -35,8 +35,8 @@ const maxCode = 4096
 // Messages on the sign-in page after a failed sign-in at the provider.
 const (
 	failedBinding  = "The sign-in took too long or was begun in another window. Try again."
-	failedRefused  = "The identity provider did not sign you in. Try again, or ask who runs it."
-	failedUser     = "Your account belongs to no organization that is known here. Ask who runs this server."
+	failedRefused  = "The identity provider did not sign you in. Try again, or ask its administrator."
+	failedUser     = "Your account belongs to no organization that is known here. Ask the administrator of this server."
 	failedProvider = "The identity provider cannot be reached at the moment. Try again in a few seconds."
 	failedBusy     = "Too many people are signing in at the moment. Try again in a few seconds."
 )

@@ -105,7 +105,7 @@ type Config struct {
 	Provider     Provider          // nil: no provider is configured
 	Failures     FailureLimiter    // of sign-ins at the provider; nil: no limit
 	Signer       TextSigner        // of the cookies for sign-ins at the provider
-	PublicURL    string            // scheme and host under which browsers reach the server; "": the ones of the request
+	PublicURL    string            // scheme and host under which browsers reach the server; "": those of the request
 
 	Idle time.Duration // default assay.DefaultSessionIdle
 	Life time.Duration // default assay.DefaultSessionLife
@@ -226,7 +226,7 @@ func (m *Manager) only(w http.ResponseWriter, r *http.Request, by route) {
 		}
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
-	m.cfg.Fail(w, r, http.StatusMethodNotAllowed, "This address is not for such requests.")
+	m.cfg.Fail(w, r, http.StatusMethodNotAllowed, "This address does not support the method of the request.")
 }
 
 // serve passes a request on, with its session if it has one.

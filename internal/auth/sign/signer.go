@@ -82,7 +82,7 @@ func (s *Signer) makeFirst(ctx context.Context) ([]*assay.SigningKey, error) {
 	}
 	switch err := s.cfg.Store.CreateSigningKey(ctx, k); {
 	case err == nil:
-		s.cfg.Logger.InfoContext(ctx, "the first signing key was made", "key_id", k.ID)
+		s.cfg.Logger.InfoContext(ctx, "created the first signing key", "key_id", k.ID)
 	case assay.ErrorCode(err) != assay.CodeConflict: // on a conflict, another replica was first
 		return nil, err
 	}
@@ -111,9 +111,9 @@ func (s *Signer) Run(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err != nil && !failing:
-			s.cfg.Logger.WarnContext(ctx, "the signing keys could not be brought up to date; the known ones stay in use", "error", err)
+			s.cfg.Logger.WarnContext(ctx, "failed to refresh the signing keys, the known ones stay in use", "error", err)
 		case err == nil && failing:
-			s.cfg.Logger.InfoContext(ctx, "the signing keys are up to date again")
+			s.cfg.Logger.InfoContext(ctx, "signing keys are refreshed again")
 		}
 		failing = err != nil
 	}

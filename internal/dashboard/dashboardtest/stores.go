@@ -418,7 +418,7 @@ func (w *World) CreateKey(_ context.Context, s *assay.Principal, n assay.NewAPIK
 	}
 	id := fmt.Sprintf("new%03s", n.Once[len(assay.Session{}.Hash):])
 	if slices.ContainsFunc(w.APIKeys, func(k *assay.APIKey) bool { return k.ID == id }) {
-		return nil, "", assay.Errorf(assay.CodeConflict, "A key was made from this form already.")
+		return nil, "", assay.Errorf(assay.CodeConflict, "A key was already created from this form.")
 	}
 	k := &assay.APIKey{ID: id, OrganizationID: OrganizationID, Name: n.Name, Scopes: n.Scopes, CreatedAt: Now}
 	if n.ExpiresIn > 0 {
