@@ -129,7 +129,7 @@ func broken(err error) error {
 	case errors.As(err, &dns), errors.As(err, &dial) && dial.Op == "dial":
 		return upstream("the metrics store cannot be reached", nil)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &dial):
-		return upstream("the metrics store broke the connection off", nil)
+		return upstream("the metrics store closed the connection", nil)
 	default:
 		return upstream("the exchange with the metrics store failed", nil)
 	}

@@ -27,7 +27,7 @@ type RemoteConfig struct {
 	URL string // of the Prometheus HTTP API without /api/v1; may have a path such as /prometheus
 
 	Username, Password string // of basic authentication
-	PasswordFile       string // read anew when it changes
+	PasswordFile       string // reloaded when it changes
 	BearerToken        string
 	BearerTokenFile    string // read again for every query
 	Headers            map[string]string
@@ -105,7 +105,7 @@ func (r *Remote) LogVolume(ctx context.Context, organizationID string, period as
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	if r.queries.Acquire(ctx, organizationID) != nil {
-		return nil, upstream("too many queries of log volume are under way", ctx.Err())
+		return nil, upstream("too many queries of log volume are in flight", ctx.Err())
 	}
 	defer r.queries.Release(organizationID)
 
@@ -156,7 +156,7 @@ func setCounts(v *assay.LogVolume, answer model.Value) error {
 	}
 	for severity, sum := range sums {
 		if math.IsNaN(sum) || math.Abs(sum) > maxCount {
-			return upstream("the metrics store answered with a number that is no count", nil)
+			return upstream("the metrics store answered with a number that is not a count", nil)
 		}
 		v.Counts[severity] = uint64(math.Floor(max(sum, 0) + 0.5))
 	}
@@ -177,7 +177,7 @@ func setSeries(v *assay.LogVolume, answer model.Value) error {
 		}
 		severity := severityOf(string(stream.Metric[severityLabel]))
 		for _, sample := range stream.Values {
-			// What is counted at the end of a step belongs to it; the end may be a rounding off.
+			// A sample at the end of a step belongs to that step. Tolerate a rounded timestamp.
 			if i := (int64(sample.Timestamp)-start+step/2)/step - 1; i >= 0 && i < points {
 				weights[severity][i] += float64(sample.Value)
 			}

@@ -303,11 +303,11 @@ func TestRemoteHostile(t *testing.T) {
 			}
 		}, 0, "too long"},
 		"too much JSON": {text(200, fmt.Sprintf(vector, strings.Repeat(at("INFO", "1")+",", maxAnswer/40)+at("INFO", "1"))), 0, "too long"},
-		"resets":        {raw(func(c net.Conn) { _ = c.(*net.TCPConn).SetLinger(0) }), 0, "broke"},
-		"hangs up":      {raw(func(net.Conn) {}), 0, "broke"},
+		"resets":        {raw(func(c net.Conn) { _ = c.(*net.TCPConn).SetLinger(0) }), 0, "closed the connection"},
+		"hangs up":      {raw(func(net.Conn) {}), 0, "closed the connection"},
 		"hangs up early": {raw(func(c net.Conn) {
 			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{")
-		}), 0, "broke"},
+		}), 0, "closed the connection"},
 		"not HTTP":           {raw(func(c net.Conn) { _, _ = io.WriteString(c, leak+" 220 ready\r\n\r\n") }), 0, "failed"},
 		"redirects":          {http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect).ServeHTTP, 0, "status 307"},
 		"redirects a login":  {http.RedirectHandler("/login?"+leak, http.StatusFound).ServeHTTP, 0, "status 302"},
@@ -336,9 +336,9 @@ func TestRemoteHostile(t *testing.T) {
 		"null in a vector":   {text(200, fmt.Sprintf(vector, "null")), 0, "not a Prometheus"},
 		"value is a number":  {text(200, fmt.Sprintf(vector, `{"metric":{},"value":[1,1]}`)), 0, "not a Prometheus"},
 		"value is text":      {text(200, fmt.Sprintf(vector, at("INFO", leak))), 0, "not a Prometheus"},
-		"NaN":                {text(200, fmt.Sprintf(vector, at("INFO", "NaN"))), 0, "no count"},
-		"infinite":           {text(200, fmt.Sprintf(vector, at("INFO", "+Inf"))), 0, "no count"},
-		"more than there is": {text(200, fmt.Sprintf(vector, at("INFO", "1e300"))), 0, "no count"},
+		"NaN":                {text(200, fmt.Sprintf(vector, at("INFO", "NaN"))), 0, "not a count"},
+		"infinite":           {text(200, fmt.Sprintf(vector, at("INFO", "+Inf"))), 0, "not a count"},
+		"more than there is": {text(200, fmt.Sprintf(vector, at("INFO", "1e300"))), 0, "not a count"},
 		"shape is a vector":  {answers(good, good), 0, "not a Prometheus"},
 		"shape is null":      {answers(good, fmt.Sprintf(matrix, "null")), 0, "not a Prometheus"},
 		"shape is HTML":      {answers(good, "<html>"), 0, "not a Prometheus"},

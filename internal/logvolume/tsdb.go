@@ -303,7 +303,7 @@ func (r *tsdbReader) segment(path string, refs map[chunks.HeadSeriesRef]tsdbSeri
 	return nil
 }
 
-// errTorn is what a crash may leave at the end of the log.
+// errTorn reports an incomplete record at the end of the log, as after a crash.
 var errTorn = errors.New("the last record is not complete")
 
 func (r *tsdbReader) record(d *record.Decoder, rec []byte, refs map[chunks.HeadSeriesRef]tsdbSeries) error {

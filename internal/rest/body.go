@@ -20,7 +20,7 @@ import (
 func (s *server) holdBody(c *call) (release func(), err error) {
 	organization := c.Principal.OrganizationID
 	if !s.bodies.Acquire(organization, 1) {
-		return nil, assay.WithRetryAfter(assay.Errorf(assay.CodeUnavailable, "too many requests with a body are under way"), time.Second)
+		return nil, assay.WithRetryAfter(assay.Errorf(assay.CodeUnavailable, "too many requests with a body are in flight"), time.Second)
 	}
 	return func() { s.bodies.Release(organization, 1) }, nil
 }
