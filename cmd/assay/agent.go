@@ -31,7 +31,7 @@ const (
 	agentNone     = "none"
 )
 
-// agentConfig holds the flags of the agent and of forwarding to one elsewhere.
+// agentConfig holds the flags of the embedded agent and of forwarding to an external one.
 type agentConfig struct {
 	secretKeyConfig
 	agentRunConfig
@@ -177,7 +177,7 @@ func (s *server) openAgent(ctx context.Context) error {
 		own, err := newAgent(ctx, &agentParts{
 			flags: &s.cfg.agentRunConfig, store: s.store, files: &s.cfg.storeConfig, secret: secret, name: name, wrap: s.own.Transport,
 			handler: codebase.Config{
-				// The keys come from the signer of this process, by the same path as to another one.
+				// Fetch the keys from the signer of this process, by the path that an external agent uses.
 				JWKSURL: agentAddress + jwksPath, Keys: agent.InProcess(s.signer.JWKS()), Issuer: s.publicURL(), Audience: s.cfg.AgentAudience,
 				ConnectURL: s.publicURL() + connectPath, PublicURL: s.publicURL() + s.basePath() + agentPath, Now: s.replica.Now, Logger: s.logger,
 			},
@@ -204,7 +204,7 @@ func (s *server) forWebhooks(r *http.Request) bool {
 	return ok && s.webhooks != nil && codebase.IsPublic(path)
 }
 
-// agentParts is what an agent consists of.
+// agentParts are the dependencies of an agent.
 type agentParts struct {
 	flags   *agentRunConfig
 	store   store
@@ -222,7 +222,7 @@ type ownAgent struct {
 	run     func(context.Context) // executes runs until its context ends
 }
 
-// ServeHTTP serves all paths, for a listener that has no others.
+// ServeHTTP serves all paths of the agent, for a listener of its own.
 func (a *ownAgent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if codebase.IsPublic(r.URL.Path) {
 		a.public.ServeHTTP(w, r)
@@ -308,7 +308,7 @@ func (s *server) agentBackend() assay.AgentBackend {
 	return s.gateway
 }
 
-// agentCmd has the commands of an agent that runs alone.
+// agentCmd has the commands of a standalone agent.
 type agentCmd struct {
-	Serve agentServeCmd `cmd:"" help:"Run the agent alone, for servers with --agent URL."`
+	Serve agentServeCmd `cmd:"" help:"Run a standalone agent for servers with --agent URL."`
 }

@@ -17,7 +17,7 @@ import (
 
 // agentModelConfig holds the flags of the language model that changes code.
 type agentModelConfig struct {
-	AgentModelProvider    string      `default:"" enum:",openai,anthropic" placeholder:"openai|anthropic" help:"Provider of a language model that proposes changes for findings without a mechanical fix and for boundaries that general instrumentation leaves: openai is any endpoint of OpenAI's chat completions API. Without it no model is used."`
+	AgentModelProvider    string      `default:"" enum:",openai,anthropic" placeholder:"openai|anthropic" help:"Provider of the language model that proposes changes for findings without a mechanical fix and for boundaries that general instrumentation cannot instrument. openai is any endpoint of OpenAI's chat completions API. Default: no model."`
 	AgentModel            string      `placeholder:"NAME" help:"Name of the model. It has to support tools."`
 	AgentModelURL         string      `name:"agent-model-url" placeholder:"URL" help:"Base URL of the provider's API. Default: the provider's own."`
 	AgentModelAPIKey      auth.Secret `name:"agent-model-api-key" placeholder:"KEY" help:"API key of the provider."`
@@ -52,7 +52,7 @@ func (c *agentModelConfig) model(wrap func(http.RoundTripper) http.RoundTripper)
 	return llm.New(llm.Config{Kind: c.AgentModelProvider, URL: c.AgentModelURL, Model: c.AgentModel, APIKey: string(key), Wrap: wrap})
 }
 
-// proposer returns what proposes changes, or nil if no model is configured.
+// proposer returns the proposer of changes, or nil if no model is configured.
 func (c *agentModelConfig) proposer(wrap func(http.RoundTripper) http.RoundTripper) (*propose.Proposer, error) {
 	if c.AgentModelProvider == "" {
 		return nil, nil

@@ -53,7 +53,7 @@ func (c *fixCmd) Run(e *environment) error {
 	}
 	e.say("assay: %s: %d of %d findings; files: %d", done, len(patch.Fixed), len(r.Findings), len(patch.Files))
 	for _, f := range patch.Left {
-		e.say("assay: left: %s:%d: %s: its fix overlaps with another one; run again", f.Locations[0].File, f.Locations[0].Line, f.Check)
+		e.say("assay: left: %s:%d: %s: its fix overlaps another fix; run the command again", f.Locations[0].File, f.Locations[0].Line, f.Check)
 	}
 	return nil
 }
@@ -97,7 +97,7 @@ func (c *migrateCmd) Run(e *environment) error {
 	return e.change(c.Dir, worker.Change{Migrate: true}, c.DryRun)
 }
 
-// change makes a change that needs no review.
+// change applies a change that does not depend on the findings of a review.
 func (e *environment) change(dir string, c worker.Change, dryRun bool) error {
 	parser, err := review.NewParser(e.ctx, grammarCache())
 	if err != nil {

@@ -129,7 +129,7 @@ func (c *serverConfig) problems() []error {
 		ck.that(d.value > 0, "--%s: %v is not a positive time", d.flag, d.value)
 	}
 	ck.that(c.TraceMax >= c.TraceIdle, "--trace-max: %v is under --trace-idle", c.TraceMax)
-	ck.that(c.CommitInterval <= 5*time.Second, "--commit-interval: %v is over 5s, and every sender waits so long", c.CommitInterval)
+	ck.that(c.CommitInterval <= 5*time.Second, "--commit-interval: %v is over 5s; every request waits for a commit", c.CommitInterval)
 	ck.that(c.MaxServices > 0, "--max-services: %d is not positive", c.MaxServices)
 	ck.that(c.MaxMetricNames > 0, "--max-metric-names: %d is not positive", c.MaxMetricNames)
 	ck.that(c.TraceMemory >= 1<<20, "--trace-memory: %v is under 1MiB", c.TraceMemory)
@@ -150,7 +150,7 @@ func (c *serverConfig) bootstrapKey() (auth.Secret, error) {
 	if err != nil || key == "" {
 		return "", err
 	}
-	prefix, _, _ := strings.Cut(string(key), "_sk_") // that of the store may not be known yet
+	prefix, _, _ := strings.Cut(string(key), "_sk_") // the prefix of the store may not be known yet
 	if _, ok := auth.ParseKey(prefix, key); !ok || !keyPrefix.MatchString(prefix) || c.APIKeyPrefix != "" && prefix != c.APIKeyPrefix {
 		return "", errBootstrapKey(cmp.Or(c.APIKeyPrefix, assay.DefaultAPIKeyPrefix))
 	}
@@ -233,7 +233,7 @@ func checkPublicURL(raw string) error {
 	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Host == "":
 		return fmt.Errorf("not a URL of scheme and host, such as https://assay.example.com")
 	case u.User != nil, u.RawQuery != "", u.Fragment != "", strings.Trim(u.Path, "/") != "":
-		return fmt.Errorf("more than scheme and host")
+		return fmt.Errorf("has more than a scheme and a host")
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 			get()
 		})
 	}
-	require.Contains(t, log.String(), `msg="connections for HTTP are at their limit; new ones take the place of idle ones" address=`+s.http.Addr().String())
+	require.Contains(t, log.String(), `msg="connections for HTTP are at their limit; new connections replace idle ones" address=`+s.http.Addr().String())
 }
 
 // TestOnlyHTTP1 checks that the listeners for the API and pages speak only HTTP/1.1, also with clients that offer

@@ -31,7 +31,7 @@ func checkOrigins(origins []string) error {
 	}
 	if slices.Contains(origins, anyOrigin) {
 		if len(origins) > 1 {
-			return errors.New("* allows all origins, so it stands alone")
+			return errors.New("* allows all origins and excludes others")
 		}
 		return nil
 	}
@@ -43,7 +43,7 @@ func checkOrigins(origins []string) error {
 		case strings.Contains(origin, "*") || origin != strings.ToLower(origin):
 			return fmt.Errorf("%q is not an origin in lower case without wildcards", origin)
 		case u.Scheme == "https" && u.Port() == "443" || u.Scheme == "http" && u.Port() == "80":
-			return fmt.Errorf("%q has the default port, which browsers leave out", origin)
+			return fmt.Errorf("%q has the default port, which browsers omit", origin)
 		}
 	}
 	return nil

@@ -285,17 +285,17 @@ func TestDashboardSettings(t *testing.T) {
 	require.Equal(t, "s3cret", string(got))
 
 	for want, args := range map[string][]string{
-		"--session-idle: 1s":            {"--session-idle", "1s"},
-		"--session-life: 1h":            {"--session-life", "1h"},
-		"--session-life: 9000h":         {"--session-life", "9000h"},
-		"need --oidc-issuer":            {"--oidc-client-id", "dash"},
-		"needs --oidc-client-id":        append(issuer, "--oidc-client-secret", "hunter2"),
-		"--oidc-admin-claim need":       {"--oidc-admin-claim", "admin"},
-		"are both set":                  append(issuer, "--oidc-client-id", "dash", "--oidc-client-secret", "hunter2", "--oidc-client-secret-file", secret),
-		"is no scope":                   append(issuer, "--oidc-client-id", "dash", "--oidc-scopes", "openid profile"),
-		"/keys has handlers of its own": {"--base-path", "/keys"},
-		"--public-otlp-http-url: more":  {"--public-otlp-http-url", "https://otlp.example.com/v1/traces"},
-		"--public-otlp-grpc-url: not":   {"--public-otlp-grpc-url", "otlp.example.com:4317"},
+		"--session-idle: 1s":               {"--session-idle", "1s"},
+		"--session-life: 1h":               {"--session-life", "1h"},
+		"--session-life: 9000h":            {"--session-life", "9000h"},
+		"need --oidc-issuer":               {"--oidc-client-id", "dash"},
+		"needs --oidc-client-id":           append(issuer, "--oidc-client-secret", "hunter2"),
+		"--oidc-admin-claim need":          {"--oidc-admin-claim", "admin"},
+		"are both set":                     append(issuer, "--oidc-client-id", "dash", "--oidc-client-secret", "hunter2", "--oidc-client-secret-file", secret),
+		"is not a scope":                   append(issuer, "--oidc-client-id", "dash", "--oidc-scopes", "openid profile"),
+		"/keys has handlers of its own":    {"--base-path", "/keys"},
+		"--public-otlp-http-url: has more": {"--public-otlp-http-url", "https://otlp.example.com/v1/traces"},
+		"--public-otlp-grpc-url: not":      {"--public-otlp-grpc-url", "otlp.example.com:4317"},
 	} {
 		_, _, err := parseServe(t, nil, args...)
 		require.ErrorContains(t, err, want)

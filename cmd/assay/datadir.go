@@ -20,8 +20,8 @@ const (
 	credentialKeyFile = "credential-key"
 )
 
-// closed is the umask: no permissions for group and others.
-const closed = 0o077
+// privateUmask removes all permissions of group and others.
+const privateUmask = 0o077
 
 // protect removes the permissions of group and others from existing files in the data directory, and sets the umask
 // for new ones. It leaves files of other programs alone. If there are such files and they are not private, it also
@@ -52,18 +52,18 @@ func (c *storeConfig) protect() error {
 				if err != nil {
 					return err
 				}
-				return shut(root, path, e)
+				return makePrivate(root, path, e)
 			}))
 			continue
 		}
-		if info, err := e.Info(); err == nil && info.Mode().Perm()&closed != 0 {
+		if info, err := e.Info(); err == nil && info.Mode().Perm()&privateUmask != 0 {
 			foreign = true
 		}
 	}
 	if !foreign {
 		info, err := root.Stat(".")
 		if err == nil {
-			err = shut(root, ".", fs.FileInfoToDirEntry(info))
+			err = makePrivate(root, ".", fs.FileInfoToDirEntry(info))
 		}
 		// The root directory of a mounted volume may belong to another user.
 		if !errors.Is(err, fs.ErrPermission) {
@@ -73,18 +73,18 @@ func (c *storeConfig) protect() error {
 	return errors.Join(errs...)
 }
 
-// shut removes the permissions of group and others from a file or directory.
-func shut(root *os.Root, path string, e fs.DirEntry) error {
+// makePrivate removes the permissions of group and others from a file or directory.
+func makePrivate(root *os.Root, path string, e fs.DirEntry) error {
 	info, err := e.Info()
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // such as the WAL of a store that was closed meanwhile
 		return nil
 	case err != nil:
 		return err
-	case info.Mode().Perm()&closed == 0, !info.Mode().IsRegular() && !info.IsDir():
+	case info.Mode().Perm()&privateUmask == 0, !info.Mode().IsRegular() && !info.IsDir():
 		return nil
 	}
-	if err := root.Chmod(path, info.Mode().Perm()&^closed); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := root.Chmod(path, info.Mode().Perm()&^privateUmask); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil

@@ -8,4 +8,4 @@ import "syscall"
 
 // maskFiles sets the umask, so that files of this process, including files of libraries, are not accessible to group
 // and others.
-func maskFiles() { syscall.Umask(closed) }
+func maskFiles() { syscall.Umask(privateUmask) }

@@ -45,7 +45,7 @@ func (c *identityConfig) problems() []error {
 		ck.add(err)
 	}
 	for _, scope := range c.OIDCScopes {
-		ck.that(scope != "" && !strings.ContainsAny(scope, " \"\\"), "--oidc-scopes: %q is no scope", scope)
+		ck.that(scope != "" && !strings.ContainsAny(scope, " \"\\"), "--oidc-scopes: %q is not a scope", scope)
 	}
 	_, err := c.roots()
 	ck.err("oidc-ca", err)

@@ -75,9 +75,9 @@ func (c *keyCreateCmd) Run(e *environment) error {
 	})
 }
 
-// storedKeyPrefix returns the prefix of the store's keys. The first program that needs it sets it, to flag or else to
-// fallback. A flag that disagrees later is an error: no server would accept the keys that exist. A store of an earlier
-// version may have keys but no prefix, which its servers had as a flag. Only a server, which has a fallback, sets it then.
+// storedKeyPrefix returns the key prefix of the store. If the store has none, it stores flag or else fallback. A flag
+// that differs from the stored prefix is an error, because no server would accept the existing keys. A store of an
+// earlier version may have keys without a stored prefix. Then only a server, which has a fallback, stores it.
 func storedKeyPrefix(ctx context.Context, s store, c *storeConfig, flag, fallback string) (string, error) {
 	prefix, err := s.APIKeyPrefix(ctx, flag)
 	if err == nil && prefix == "" {

@@ -87,7 +87,7 @@ type cli struct {
 	Insight      insightCmd      `cmd:"" help:"List and mute insights."`
 	Rules        rulesCmd        `cmd:"" help:"Print the rules as implemented."`
 	MCP          mcpCmd          `cmd:"" name:"mcp" help:"Serve coding agents by the Model Context Protocol on standard input and output."`
-	Agent        agentCmd        `cmd:"" help:"Run the agent for source code alone."`
+	Agent        agentCmd        `cmd:"" help:"Run the codebase agent as a process of its own."`
 	Store        storeCmd        `cmd:"" help:"Manage the store."`
 	Version      versionCmd      `cmd:"" help:"Print the version."`
 }

@@ -129,7 +129,7 @@ func (s *server) importLogVolume(ctx context.Context) error {
 	imported := dir + now.Format(".imported-20060102T150405Z")
 	switch err := os.Rename(dir, imported); {
 	case err == nil:
-		s.logger.InfoContext(ctx, "imported the log volume of an earlier version into the store; its directory is of no further use", "directory", imported)
+		s.logger.InfoContext(ctx, "imported the log volume of an earlier version into the store; its directory is no longer used", "directory", imported)
 	case !errors.Is(err, fs.ErrNotExist): // otherwise another server has renamed it first
 		s.logger.WarnContext(ctx, "the log volume of an earlier version is in the store, but its directory cannot be renamed; every start reads it again", "error", err)
 	}
@@ -141,7 +141,7 @@ func (s *server) countOrganizations(ctx context.Context) {
 	ids, err := s.store.OrganizationIDs(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			s.logger.WarnContext(ctx, "new organizations are not in the metrics yet", "error", err)
+			s.logger.WarnContext(ctx, "failed to add new organizations to the metrics, will retry", "error", err)
 		}
 		return
 	}
@@ -170,7 +170,7 @@ func checkServiceURL(raw string) error {
 	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Host == "":
 		return errors.New("not a URL that begins with https:// or http://")
 	case u.User != nil:
-		return fmt.Errorf("credentials do not belong in the URL")
+		return fmt.Errorf("the URL must not contain credentials")
 	case u.RawQuery != "" || u.Fragment != "" || strings.HasSuffix(raw, "?"):
 		return fmt.Errorf("the URL has a query or a fragment")
 	}

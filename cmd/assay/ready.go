@@ -19,13 +19,13 @@ const (
 	checkTimeout = 2 * time.Second
 	// checkInterval is how long a result is cached. The endpoint needs no credential, and a check writes to the store.
 	checkInterval = time.Second
-	// behindLimit is how long commits may be missing while requests wait. Requests that have waited for about twice as
-	// long are rejected with a retryable error.
+	// behindLimit is how long requests may wait without any commit. Requests that have waited about twice as long are
+	// rejected with a retryable error.
 	behindLimit = 5 * time.Second
 	// refusedLimit is how long the server reports a store as unavailable after a failed commit, if no further request
 	// shows that it is available again.
 	refusedLimit = 5 * time.Second
-	// skewNoted is the difference between the clocks of store and server from which it is reported.
+	// skewNoted is the minimum difference between the clocks of store and server that is reported.
 	skewNoted = time.Second
 )
 
@@ -82,7 +82,7 @@ func (s *server) checkSchema(ctx context.Context) rest.Check {
 		return rest.Check{Name: "schema", Err: assay.Errorf(assay.CodeUnavailable, "%s", err.Error())}
 	}
 	if schema.Version > schema.Known {
-		return rest.Check{Name: "schema", Note: fmt.Sprintf("version %d of the store is newer than %d of this program, which can work with it", schema.Version, schema.Known)}
+		return rest.Check{Name: "schema", Note: fmt.Sprintf("the store has version %d, newer than version %d of this program, which supports it", schema.Version, schema.Known)}
 	}
 	return rest.Check{Name: "schema"}
 }
@@ -113,9 +113,9 @@ func clockNote(skew time.Duration) string {
 	if skew < 0 {
 		where = "behind"
 	}
-	note := fmt.Sprintf("that of the store is %v %s, and is the one that counts", skew.Abs().Truncate(time.Second), where)
+	note := fmt.Sprintf("the store's clock is %v %s and is authoritative", skew.Abs().Truncate(time.Second), where)
 	if skew.Abs() > score.MaxSkew {
-		note += "; what left the window is not deleted meanwhile"
+		note += "; expiry is suspended"
 	}
 	return note
 }
@@ -124,7 +124,7 @@ func clockNote(skew time.Duration) string {
 func (s *server) checkTraces() rest.Check {
 	c := rest.Check{Name: "traces"}
 	if s.engine.Recovering() {
-		c.Note = "looking for those that a former process left open"
+		c.Note = "recovering open traces of an earlier process"
 	}
 	return c
 }

@@ -25,10 +25,10 @@ func TestClockNote(t *testing.T) {
 	for skew, want := range map[time.Duration]string{
 		0:                          "",
 		-999 * time.Millisecond:    "",
-		90 * time.Second:           "that of the store is 1m30s ahead, and is the one that counts",
-		-time.Hour:                 "that of the store is 1h0m0s behind, and is the one that counts",
-		time.Hour + time.Second:    "that of the store is 1h0m1s ahead, and is the one that counts; what left the window is not deleted meanwhile",
-		-2*time.Hour - time.Minute: "that of the store is 2h1m0s behind, and is the one that counts; what left the window is not deleted meanwhile",
+		90 * time.Second:           "the store's clock is 1m30s ahead and is authoritative",
+		-time.Hour:                 "the store's clock is 1h0m0s behind and is authoritative",
+		time.Hour + time.Second:    "the store's clock is 1h0m1s ahead and is authoritative; expiry is suspended",
+		-2*time.Hour - time.Minute: "the store's clock is 2h1m0s behind and is authoritative; expiry is suspended",
 	} {
 		require.Equal(t, want, clockNote(skew))
 	}
@@ -105,7 +105,7 @@ func TestReady(t *testing.T) {
 	require.Contains(t, found["schema"], "failed: the store has schema version 99, for programs that know 99 or newer")
 	require.NoError(t, sqlitetest.Upgrade(t.Context(), cfg.path(), 99, 1))
 	found = await(http.StatusOK)
-	require.Contains(t, found["schema"], "ok: version 99 of the store is newer than ")
+	require.Contains(t, found["schema"], "ok: the store has version 99, newer than version ")
 
 	s.draining.Store(true)
 	found = await(http.StatusServiceUnavailable)

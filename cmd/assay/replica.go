@@ -33,7 +33,7 @@ func (c *replicaConfig) replicaName() (string, error) {
 	if name == "" {
 		var err error
 		if name, err = os.Hostname(); err != nil {
-			return "", fmt.Errorf("--replica-name: none is given and the host has none: %w", err)
+			return "", fmt.Errorf("--replica-name: not set, and the host name is unavailable: %w", err)
 		}
 	}
 	if !replicaName.MatchString(name) {

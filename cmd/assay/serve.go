@@ -130,15 +130,14 @@ func startTelemetry(e *environment, c *serverConfig) (*telemetry.Telemetry, erro
 	return telemetry.Start(e.ctx, telemetry.Config{Version: version(), Log: e.stderr, LogFormat: c.LogFormat, LogLevel: c.LogLevel, AccessLog: c.AccessLog})
 }
 
-// memoryBeside is the memory of a server besides open traces: request bodies, caches and garbage that is not collected
-// yet.
-const memoryBeside = 768 << 20
+// otherMemory is the memory of a server besides open traces: request bodies, caches and uncollected garbage.
+const otherMemory = 768 << 20
 
 // limitMemory sets the Go memory limit, unless GOMEMLIMIT is set. With the default settings the limit is below 1 GiB.
 // Source: https://go.dev/doc/gc-guide#Memory_limit
 func limitMemory(e *environment, c *serverConfig) {
 	if e.getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(memoryBeside + int64(c.TraceMemory))
+		debug.SetMemoryLimit(otherMemory + int64(c.TraceMemory))
 	}
 }
 
@@ -359,7 +358,7 @@ func (s *server) refreshQuota(ctx context.Context) {
 			return
 		case <-ticker.C:
 			if err := s.engine.Refresh(ctx); err != nil && ctx.Err() == nil {
-				s.logger.ErrorContext(ctx, "the limits of services and metric names could not be brought up to date", "error", err)
+				s.logger.ErrorContext(ctx, "failed to refresh the limits of services and metric names", "error", err)
 			}
 		}
 	}
@@ -427,7 +426,7 @@ func (s *server) authenticate(ctx context.Context, authorization, remoteAddr str
 // newHTTPServer returns a server for a listener, and the listener with limited connections.
 func newHTTPServer(l net.Listener, h http.Handler, tlsConfig *tls.Config, limit int, logger *slog.Logger) (*http.Server, net.Listener) {
 	limiter := connlimit.New(connlimit.Config{Limit: limit, Full: func(closed, refused uint64) {
-		logger.Warn("connections for HTTP are at their limit; new ones take the place of idle ones",
+		logger.Warn("connections for HTTP are at their limit; new connections replace idle ones",
 			"address", l.Addr().String(), "limit", limit, "closed", closed, "refused", refused)
 	}})
 	// Allow HTTP/1.1 only: connections are limited, so one connection must not carry many requests.

@@ -106,7 +106,7 @@ func (c *storeRestoreCmd) Run(e *environment) error {
 	if err != nil {
 		return withForce(err)
 	}
-	e.say("the store %s is what was backed up to %s (schema version %d)", c.path(), c.File, schema.Version)
+	e.say("the store %s is restored from %s (schema version %d)", c.path(), c.File, schema.Version)
 	if schema.Version < schema.Known {
 		e.say("it has to be migrated to version %d before this program can use it, which `assay serve` and `assay store migrate` do", schema.Known)
 	}
