@@ -433,15 +433,17 @@ func newHTTPServer(l net.Listener, h http.Handler, tlsConfig *tls.Config, limit 
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	return &http.Server{
-		Handler:           limiter.Handler(h),
-		TLSConfig:         tlsConfig,
-		ReadHeaderTimeout: arrivalTimeout,
-		ReadTimeout:       arrivalTimeout,
-		WriteTimeout:      answerTimeout,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeader,
-		Protocols:         &protocols,
-		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+		Handler:   limiter.Handler(h),
+		TLSConfig: tlsConfig,
+		// The general handler of OPTIONS * would respond without the handler, which limits requests.
+		DisableGeneralOptionsHandler: true,
+		ReadHeaderTimeout:            arrivalTimeout,
+		ReadTimeout:                  arrivalTimeout,
+		WriteTimeout:                 answerTimeout,
+		IdleTimeout:                  idleTimeout,
+		MaxHeaderBytes:               maxHeader,
+		Protocols:                    &protocols,
+		ErrorLog:                     slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 	}, limiter.Listener(l)
 }
 

@@ -6,8 +6,10 @@ import (
 	"container/list"
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -183,6 +185,9 @@ func (c *Conn) Identify(organization string) {
 func (c *Conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 {
+		if c.identity() == "" {
+			c.pace(readCost+n/readPart, nil)
+		}
 		c.writing.Lock()   // wait for the Write in progress
 		c.writing.Unlock() //nolint:staticcheck // the critical section is empty
 	}
@@ -210,6 +215,16 @@ func (l *Limiter) Stats() (open int, closed, refused uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return int(l.shares.Total()), l.closed, l.refused
+}
+
+// CloseAll closes all open connections.
+func (l *Limiter) CloseAll() {
+	l.mu.Lock()
+	all := slices.Collect(maps.Values(l.open))
+	l.mu.Unlock()
+	for _, c := range all {
+		_ = c.Close() // the client may have closed it
+	}
 }
 
 // add counts a connection. If there is no room, it closes the connection and returns nil.

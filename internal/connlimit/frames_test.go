@@ -44,7 +44,7 @@ var frames = []struct {
 	{"RST_STREAM", func(f *http2.Framer) error { return f.WriteRSTStream(1, http2.ErrCodeCancel) }, 9 + 4 + frameCost},
 	{"HEADERS", func(f *http2.Framer) error {
 		return f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: make([]byte, 100), EndHeaders: true})
-	}, 9 + 100 + frameCost + headersCost},
+	}, 9 + 100/framePart + frameCost + headersCost},
 	{"CONTINUATION", func(f *http2.Framer) error {
 		if err := f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1}); err != nil {
 			return err
@@ -65,45 +65,31 @@ var frames = []struct {
 func TestFrameCost(t *testing.T) {
 	for _, c := range frames {
 		t.Run(c.name, func(t *testing.T) {
-			sent := written(t, c.write)
-			const preface = len(http2.ClientPreface)
-			identified := framed{left: preface}
-			require.Equal(t, preface+c.cost, identified.cost(sent, false))
-			var payload int // of DATA
-			for at := preface; at < len(sent); {
-				size := int(sent[at])<<16 | int(sent[at+1])<<8 | int(sent[at+2])
-				if sent[at+3] == byte(http2.FrameData) {
-					payload += size
-				}
-				at += 9 + size
-			}
-			unidentified := framed{left: preface}
-			require.Equal(t, preface+c.cost+payload, unidentified.cost(sent, true))
+			f := framed{left: len(http2.ClientPreface), kind: preface}
+			require.Equal(t, len(http2.ClientPreface)+c.cost, f.cost(written(t, c.write)))
 		})
 	}
 }
 
-// FuzzFrameCost: the cost of bytes does not depend on the reads that they arrive in, and is at least that of the
-// frames' heads.
+// FuzzFrameCost: the cost of bytes depends on the reads that they arrive in only by the rounding of an eighth, and the
+// state does not.
 func FuzzFrameCost(f *testing.F) {
 	for _, c := range frames {
-		f.Add(written(f, c.write), 7, false)
-		f.Add(written(f, c.write), 40, true)
+		f.Add(written(f, c.write), 7)
+		f.Add(written(f, c.write), 40)
 	}
-	f.Fuzz(func(t *testing.T, sent []byte, size int, everything bool) {
-		whole := framed{left: len(http2.ClientPreface)}
-		want := whole.cost(sent, everything)
-		pieces := framed{left: len(http2.ClientPreface)}
-		var got int
-		for rest := sent; len(rest) > 0; {
+	f.Fuzz(func(t *testing.T, sent []byte, size int) {
+		whole := framed{left: len(http2.ClientPreface), kind: preface}
+		want := whole.cost(sent)
+		pieces := framed{left: len(http2.ClientPreface), kind: preface}
+		got, reads := 0, 0
+		for rest := sent; len(rest) > 0; reads++ {
 			n := max(1, min(len(rest), size))
-			got += pieces.cost(rest[:n], everything)
+			got += pieces.cost(rest[:n])
 			rest = rest[n:]
 		}
-		require.Equal(t, want, got)
+		require.LessOrEqual(t, got, want)
+		require.Less(t, want-got, framePart*max(reads, 1))
 		require.Equal(t, whole, pieces)
-		if everything {
-			require.GreaterOrEqual(t, want, len(sent))
-		}
 	})
 }

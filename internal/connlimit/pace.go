@@ -17,22 +17,38 @@ const (
 	rate          = 1 << 20               // cost a second, for each processor
 	anonymousRate = rate / 8              // of the connections without an organization
 	burst         = 50 * time.Millisecond // of these rates
+	maxWait       = 5 * time.Second       // cost beyond it is forgotten, so that nobody waits for what others sent long ago
 	requestCost   = 128                   // of a request over HTTP/1.1
+	lineCost      = 1                     // of a line of its header
 	frameCost     = 32                    // of an HTTP/2 frame, in addition to its bytes
 	headersCost   = requestCost - frameCost
-	free          = 2 << 10 // cost of a connection without an organization that is not charged to anonymousRate
+	readCost      = 16      // of a read without an organization
+	free          = 4 << 10 // cost that a connection may have without an organization before it shares the rate
 )
 
-// Paced returns a handler for HTTP/1.1 that delays requests above the rate of their organization, 8,192 requests a
-// second for each processor. Connections without an organization share a rate of 1,024; the first 16 requests of each
-// do not wait.
+// Parts of the bytes that count.
+const (
+	headerPart = 16 // of the header of a request over HTTP/1.1
+	framePart  = 8  // of a HEADERS frame
+	readPart   = 32 // of a read without an organization
+)
+
+// Paced returns a handler for HTTP/1.1 that delays requests while the organization of their connection, or the
+// connections without an organization, have sent more than their rate: up to 8,192 requests a second for each
+// processor, or 1,024, and fewer with long headers. The first requests of a connection do not wait.
 func (l *Limiter) Paced(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		l.mu.Lock()
 		c := l.open[r.RemoteAddr]
 		l.mu.Unlock()
+		cost := requestCost
+		for name, values := range r.Header {
+			for _, value := range values {
+				cost += lineCost + (len(name)+len(value))/headerPart
+			}
+		}
 		if c != nil {
-			c.pace(requestCost, r.Context().Done())
+			c.pace(cost, r.Context().Done())
 		}
 		next.ServeHTTP(w, r)
 	})
@@ -44,16 +60,12 @@ func (c *Conn) pace(cost int, done <-chan struct{}) {
 	if cost == 0 {
 		return
 	}
-	wait := c.limiter.pay(c, cost)
+	wait, known := c.limiter.pay(c, cost)
 	if wait <= 0 {
 		return
 	}
 	turn := time.NewTimer(wait)
 	defer turn.Stop()
-	known := c.known
-	if c.identity() != "" {
-		known = nil
-	}
 	select {
 	case <-turn.C:
 	case <-known:
@@ -62,16 +74,17 @@ func (c *Conn) pace(cost int, done <-chan struct{}) {
 	}
 }
 
-// pay charges a cost to the organization of a connection and returns how long the connection has to wait.
-func (l *Limiter) pay(c *Conn, cost int) time.Duration {
+// pay charges a cost to the organization of a connection. It returns how long the connection has to wait, and the
+// channel whose close ends the wait early, nil for a connection with an organization.
+func (l *Limiter) pay(c *Conn, cost int) (wait time.Duration, known <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	perSecond := rate
 	if c.organization == "" {
 		if c.free -= cost; c.free >= 0 {
-			return 0
+			return 0, nil
 		}
-		c.free, perSecond = 0, anonymousRate
+		c.free, perSecond, known = 0, anonymousRate, c.known
 	}
 	now := time.Now()
 	paid := l.paid[c.organization]
@@ -79,8 +92,11 @@ func (l *Limiter) pay(c *Conn, cost int) time.Duration {
 		paid = earliest
 	}
 	paid = paid.Add(time.Duration(cost) * time.Second / time.Duration(perSecond*runtime.GOMAXPROCS(0)))
+	if latest := now.Add(maxWait); paid.After(latest) {
+		paid = latest
+	}
 	l.paid[c.organization] = paid
-	return paid.Sub(now)
+	return paid.Sub(now), known
 }
 
 // identity returns the organization of the last request, "" before the first one.

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -43,8 +44,7 @@ func TestPace(t *testing.T) {
 	})
 	overFrames := func(sent []byte) func(*testing.T, *Conn) {
 		return func(t *testing.T, c *Conn) {
-			c.Conn = stream{Reader: bytes.NewReader(sent)}
-			n, err := io.Copy(io.Discard, struct{ io.Reader }{c.Framed(c)})
+			n, err := io.Copy(io.Discard, struct{ io.Reader }{c.Framed(stream{Reader: bytes.NewReader(sent)})})
 			assert.NoError(t, err)
 			assert.Len(t, sent, int(n))
 		}
@@ -77,7 +77,19 @@ func TestPace(t *testing.T) {
 			}
 		}, 0, rate},
 		{"telemetry", []string{"a", "a", "a"}, overFrames(telemetry), 0, rate},
-		{"telemetry without an organization", []string{"", "", ""}, overFrames(telemetry), 3 * (len(telemetry) + each/(16<<10)*frameCost - free), anonymousRate},
+		{"telemetry without an organization", []string{"", "", ""}, overFrames(telemetry), 3 * max(0, len(http2.ClientPreface)+each/(16<<10)*(9+frameCost)-free), anonymousRate},
+		{"bytes without an organization", []string{"", "a"}, func(t *testing.T, c *Conn) {
+			c.Conn = stream{Reader: strings.NewReader(strings.Repeat("x", 32<<20))}
+			n, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{c}, make([]byte, 32<<10))
+			assert.NoError(t, err)
+			assert.EqualValues(t, 32<<20, n)
+		}, 1024*(readCost+32<<10/readPart) - free, anonymousRate},
+		{"requests with long headers", []string{"a"}, func(t *testing.T, c *Conn) {
+			h := c.limiter.Paced(http.NotFoundHandler())
+			for range requests {
+				h.ServeHTTP(httptest.NewRecorder(), &http.Request{RemoteAddr: c.peer, Header: http.Header{"A": make([]string, 1000), "B": {strings.Repeat("x", 15<<10)}}})
+			}
+		}, requests * (requestCost + 1001*lineCost + (15<<10+1)/headerPart), rate},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -112,11 +124,28 @@ func TestPaceEnds(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				began := time.Now()
 				time.AfterFunc(time.Second, func() { end(conn, cancel) })
-				conn.pace(60*rate*runtime.GOMAXPROCS(0), ctx.Done())
+				conn.pace(3*anonymousRate*runtime.GOMAXPROCS(0), ctx.Done())
 				require.Equal(t, time.Second, time.Since(began))
 				conn.pace(0, nil) // telemetry, or the end of the connection
 				require.Equal(t, time.Second, time.Since(began))
 			})
 		})
 	}
+}
+
+// TestDebt: what others have sent without an organization delays a request by a few seconds at most, and not one of the
+// first of a connection.
+func TestDebt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Config{Limit: 100})
+		for i := range 50 {
+			l.pay(l.add(&remote{addr: strconv.Itoa(i)}), 60*rate)
+		}
+		began := time.Now()
+		client := l.add(&remote{addr: "client"})
+		client.pace(free, nil)
+		require.Zero(t, time.Since(began))
+		client.pace(1, nil)
+		require.Equal(t, maxWait, time.Since(began))
+	})
 }

@@ -62,3 +62,23 @@ func TestFrames(t *testing.T) {
 		})
 	}
 }
+
+// TestShutdownDuringHandshake: a connection that sends nothing does not delay the shutdown.
+func TestShutdownDuringHandshake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, err := receive.New(receive.Config{Authenticate: authenticate, Ingester: &ingester{}})
+		require.NoError(t, err)
+		listener := make(pipeListener, 1)
+		served := make(chan error, 1)
+		go func() { served <- r.Serve(receive.GRPC, listener) }()
+		_, server := net.Pipe()
+		listener <- server
+		synctest.Wait()
+
+		began := time.Now()
+		time.AfterFunc(time.Millisecond, func() { close(listener) })
+		require.NoError(t, r.Shutdown(t.Context()))
+		require.Less(t, time.Since(began), 5*time.Second)
+		require.NoError(t, <-served)
+	})
+}

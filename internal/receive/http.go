@@ -38,14 +38,16 @@ func (r *Receiver) newHTTPServer() *http.Server {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true) // only: an HTTP/2 client can cause much work with frames that belong to no request
 	s := &http.Server{
-		Handler:           r.connections[HTTP].Paced(r.HTTPHandler()),
-		ReadHeaderTimeout: r.cfg.ArrivalTimeout,
-		ReadTimeout:       r.cfg.ArrivalTimeout,
-		WriteTimeout:      r.cfg.ArrivalTimeout + 2*r.cfg.AnswerTimeout, // from the header to the end of the response
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeaderBytes - headerSlop,
-		Protocols:         &protocols,
-		ErrorLog:          slog.NewLogLogger(r.log.Handler(), slog.LevelDebug),
+		Handler: r.connections[HTTP].Paced(r.HTTPHandler()),
+		// The general handler of OPTIONS * would respond without the handler, which limits requests.
+		DisableGeneralOptionsHandler: true,
+		ReadHeaderTimeout:            r.cfg.ArrivalTimeout,
+		ReadTimeout:                  r.cfg.ArrivalTimeout,
+		WriteTimeout:                 r.cfg.ArrivalTimeout + 2*r.cfg.AnswerTimeout, // from the header to the end of the response
+		IdleTimeout:                  idleTimeout,
+		MaxHeaderBytes:               maxHeaderBytes - headerSlop,
+		Protocols:                    &protocols,
+		ErrorLog:                     slog.NewLogLogger(r.log.Handler(), slog.LevelDebug),
 	}
 	if r.cfg.TLS != nil {
 		s.TLSConfig = r.cfg.TLS.Clone()

@@ -328,6 +328,9 @@ func (r *Receiver) drain() {
 
 // cut closes all connections.
 func (r *Receiver) cut() {
+	for _, l := range r.connections { // Stop of gRPC waits for those whose handshake has not ended, and does not close them
+		l.CloseAll()
+	}
 	r.grpc.Stop()
 	_ = r.http.Close() // the error is from a listener that is already closed
 }

@@ -60,3 +60,15 @@ func TestOnlyHTTP1(t *testing.T) {
 	defer conn.Close()
 	require.Equal(t, "http/1.1", conn.ConnectionState().NegotiatedProtocol)
 }
+
+// TestOptionsOfAll: the handler, which limits requests, responds to OPTIONS *, too.
+func TestOptionsOfAll(t *testing.T) {
+	s := start(t, receive.Config{})
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodOptions, "http://"+s.http, nil)
+	require.NoError(t, err)
+	r.URL.Opaque = "*"
+	response, err := http.DefaultTransport.RoundTrip(r)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	require.Equal(t, http.StatusNotFound, response.StatusCode)
+}
