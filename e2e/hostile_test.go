@@ -697,7 +697,7 @@ func testMillionServices(t *testing.T, h *hostile) {
 		return len(found) == 1 && found[0].Type.Name == "quota_exceeded" && found[0].Type.RuleID == ""
 	}, "no insight reports the limit")
 	require.Nil(t, h.service(t, h.key, assay.OverflowService).Score)
-	require.Contains(t, h.Log.String(), "an organization is at its limit of services")
+	require.Contains(t, h.Log.String(), "organization reached its limit of services")
 }
 
 // flood returns logs of n services, numbered from first.

@@ -400,7 +400,7 @@ func TestStoreUnavailable(t *testing.T) {
 		}
 		synctest.Wait()
 		require.Equal(t, 2, strings.Count(log.String(), "level=WARN"), log.String())
-		require.Equal(t, 2, strings.Count(log.String(), "up to date again"))
+		require.Equal(t, 2, strings.Count(log.String(), "refreshed again"))
 
 		store.fault.Store(away)
 		_, err := New(t.Context(), Config{Store: store, Issuer: testIssuer, Audience: testAudience})
