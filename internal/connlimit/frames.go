@@ -8,8 +8,8 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// smallRead is the number of bytes that are read at a time while a connection sends little telemetry. The server handles
-// them before it reads again.
+// smallRead is the maximum number of bytes of a read while a connection sends little telemetry. The server handles their
+// frames before the next read.
 const smallRead = 512
 
 // framed is the HTTP/2 side of a connection. Only its reader uses it.

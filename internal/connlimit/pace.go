@@ -8,16 +8,15 @@ import (
 	"time"
 )
 
-// Clients of HTTP/1.1 can send requests, and those of HTTP/2 also frames that ask for an answer, without waiting for
-// responses. Some tens of connections that send them faster than the server can refuse them would take the processors
-// from all other clients. So each organization has a rate on all its connections together, and the connections without
-// an organization share one. Two processors that do nothing else handle 10,000 small requests a second, which is less
-// than the rate of an organization.
+// Clients can send requests without waiting for responses, and HTTP/2 clients also control frames that the server has to
+// answer. A few dozen such connections could keep all processors busy. Therefore, each organization has a rate limit
+// across its connections, and the connections without an organization share one. An idle server with two processors
+// handles 10,000 small requests a second, which is below the limit of an organization.
 const (
 	rate          = 1 << 20               // cost a second, for each processor
 	anonymousRate = rate / 8              // of the connections without an organization
 	burst         = 50 * time.Millisecond // of these rates
-	maxWait       = 5 * time.Second       // cost beyond it is forgotten, so that nobody waits for what others sent long ago
+	maxWait       = 5 * time.Second       // further cost is dropped, so that a flood delays no request after its end
 	requestCost   = 128                   // of a request over HTTP/1.1
 	lineCost      = 1                     // of a line of its header
 	frameCost     = 32                    // of an HTTP/2 frame, in addition to its bytes

@@ -21,9 +21,8 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// TestPace: all connections of an organization share its rate of frames and requests, and those without an organization
-// a lower one that counts everything they send, after a first part of each. Nobody waits for the frames of another
-// organization, or because of telemetry.
+// TestPace: the connections of an organization share its rate limit of frames and requests. The connections without an
+// organization share a lower one, which also counts bytes, after the first requests of each. Telemetry is not limited.
 func TestPace(t *testing.T) {
 	const each = 256 << 10 // bytes of a connection's frames
 	pings := written(t, func(f *http2.Framer) error {
@@ -133,8 +132,8 @@ func TestPaceEnds(t *testing.T) {
 	}
 }
 
-// TestDebt: what others have sent without an organization delays a request by a few seconds at most, and not one of the
-// first of a connection.
+// TestDebt: earlier requests without an organization delay a request by a few seconds at most. They do not delay the
+// first requests of a connection.
 func TestDebt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Config{Limit: 100})
