@@ -9,8 +9,10 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -58,12 +60,15 @@ type Conn struct {
 	gone  chan struct{} // closed with removed
 	known chan struct{} // closed when the connection has its first organization
 
+	plain    atomic.Bool  // serves HTTP/1.1
+	overhead atomic.Int64 // bytes received and not charged, without the content of bodies that a handler has read
+
 	// Guarded by limiter.mu.
 	organization string // of the last request; "" before the first one
 	requests     int    // in flight
 	place        *list.Element
 	removed      bool
-	free         int // remaining cost without a wait, before the first organization
+	paid         time.Time // before the first organization: when the connection's own rate has caught up
 }
 
 // New returns a Limiter without connections.
@@ -99,6 +104,9 @@ func (l *listener) Accept() (net.Conn, error) {
 		}
 		if err != nil {
 			return nil, err
+		}
+		if tcp, ok := c.(*net.TCPConn); ok {
+			_ = tcp.SetWriteBuffer(smallAnswer) // otherwise up to megabytes of responses wait in it; fails if closed
 		}
 		if counted := l.limiter.add(c); counted != nil {
 			return counted, nil
@@ -187,6 +195,11 @@ func (c *Conn) Read(p []byte) (int, error) {
 	if n > 0 {
 		if c.identity() == "" {
 			c.pace(readCost+n/readPart, nil)
+		} else if c.plain.Load() && n < fewBytes {
+			c.pace(readCost, nil)
+		}
+		if c.plain.Load() && c.overhead.Add(int64(n)) > maxAhead {
+			c.settle(nil)
 		}
 		c.writing.Lock()   // wait for the Write in progress
 		c.writing.Unlock() //nolint:staticcheck // the critical section is empty
@@ -198,7 +211,11 @@ func (c *Conn) Read(p []byte) (int, error) {
 func (c *Conn) Write(p []byte) (int, error) {
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	return c.Conn.Write(p)
+	n, err := c.Conn.Write(p)
+	if tcp, ok := c.Conn.(*net.TCPConn); ok && errors.Is(err, os.ErrDeadlineExceeded) {
+		_ = tcp.SetLinger(0) // otherwise the system would keep the rest for a client that does not read it
+	}
+	return n, err
 }
 
 // Close implements net.Conn.
@@ -230,7 +247,7 @@ func (l *Limiter) CloseAll() {
 // add counts a connection. If there is no room, it closes the connection and returns nil.
 func (l *Limiter) add(of net.Conn) *Conn {
 	c := &Conn{
-		Conn: of, limiter: l, peer: of.RemoteAddr().String(), gone: make(chan struct{}), known: make(chan struct{}), free: free,
+		Conn: of, limiter: l, peer: of.RemoteAddr().String(), gone: make(chan struct{}), known: make(chan struct{}),
 	}
 	l.mu.Lock()
 	var evicted *Conn
@@ -279,11 +296,12 @@ func (l *Limiter) loser(organization string) *Conn {
 		}
 		return nil
 	}
+	if organization == "" {
+		// Not an idle one: it may be new, while others wait for bodies that never end.
+		return conns.Front().Value.(*Conn)
+	}
 	if c := idle(conns); c != nil {
 		return c
-	}
-	if organization == "" {
-		return conns.Front().Value.(*Conn)
 	}
 	return conns.Back().Value.(*Conn)
 }

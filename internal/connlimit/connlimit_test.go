@@ -145,6 +145,41 @@ func TestBusy(t *testing.T) {
 	require.EqualValues(t, 1, refused)
 }
 
+// TestSlowBodies: a new connection without a credential does not give way to another one before older ones with
+// requests.
+func TestSlowBodies(t *testing.T) {
+	c := newCrowd(3)
+	for _, name := range []string{"slow1", "slow2", "new1"} {
+		require.True(t, c.connect(name))
+	}
+	c.Begin("slow1")
+	c.Begin("slow2")
+	require.True(t, c.connect("new2"))
+	require.True(t, c.connect("new3"))
+	require.Equal(t, []string{"new2", "new3", "slow2"}, c.isOpen())
+}
+
+// TestUnreadData: the system keeps little for a client that does not read, and nothing after a write has timed out.
+func TestUnreadData(t *testing.T) {
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	listener := New(Config{Limit: 1}).Listener(inner)
+	defer listener.Close()
+	client, err := net.Dial("tcp", inner.Addr().String())
+	require.NoError(t, err)
+	defer client.Close()
+	require.NoError(t, client.(*net.TCPConn).SetReadBuffer(4<<10))
+	server, err := listener.Accept()
+	require.NoError(t, err)
+	require.NoError(t, server.SetWriteDeadline(time.Now().Add(100*time.Millisecond)))
+	n, err := server.Write(make([]byte, 64<<20))
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+	require.Less(t, n, 1<<20)
+	require.NoError(t, server.Close())
+	_, err = io.Copy(io.Discard, client)
+	require.ErrorIs(t, err, syscall.ECONNRESET)
+}
+
 // TestProxy: a connection counts for the organization of its last request.
 func TestProxy(t *testing.T) {
 	c := newCrowd(2)

@@ -21,6 +21,7 @@ type framed struct {
 	got       int             // bytes of head
 	left      int             // bytes of the preface or of a payload that have not been read
 	kind      http2.FrameType // of the payload
+	headers   int             // bytes of HEADERS that have no cost yet, fewer than framePart
 	telemetry bool            // most of the last read
 }
 
@@ -33,9 +34,9 @@ const frameHead = 9
 
 // Framed returns the HTTP/2 side of a connection of a server. content is c itself, or what TLS decrypts of it. Reads
 // wait while the organization of c has sent more frames than its rate allows on all of its connections, 1 MiB a second
-// for each processor: a frame counts as 32 bytes and its size, without the payload of DATA and with an eighth of that
+// for each processor: a frame counts as 32 bytes and its size, without the payload of DATA and with a quarter of that
 // of HEADERS, which begins a request and counts as another 96 bytes. Connections without an organization share an
-// eighth of such a rate after their first 4 KiB.
+// eighth of such a rate, and each has a small rate of its own.
 func (c *Conn) Framed(content net.Conn) net.Conn {
 	return &framed{Conn: content, of: c, left: len(http2.ClientPreface), kind: preface}
 }
@@ -46,20 +47,20 @@ func (f *framed) Read(p []byte) (int, error) {
 		p = p[:min(len(p), smallRead)]
 	}
 	n, err := f.Conn.Read(p)
-	cost := f.cost(p[:n])
-	f.telemetry = cost < n
+	cost, data := f.cost(p[:n])
+	f.telemetry = data > n/2
 	f.of.pace(cost, nil)
 	return n, err
 }
 
-// cost returns what the next bytes of the connection cost.
-func (f *framed) cost(p []byte) (cost int) {
+// cost returns what the next bytes of the connection cost, and how many are payload of DATA.
+func (f *framed) cost(p []byte) (cost, data int) {
 	for len(p) > 0 {
 		if f.left == 0 {
 			n := copy(f.head[f.got:], p)
 			f.got, p, cost = f.got+n, p[n:], cost+n
 			if f.got < len(f.head) {
-				return cost
+				return cost, data
 			}
 			f.got = 0
 			f.left = int(f.head[0])<<16 | int(f.head[1])<<8 | int(f.head[2])
@@ -72,11 +73,13 @@ func (f *framed) cost(p []byte) (cost int) {
 		f.left, p = f.left-n, p[n:]
 		switch f.kind {
 		case http2.FrameData:
+			data += n
 		case http2.FrameHeaders:
-			cost += n / framePart
+			f.headers += n
+			cost, f.headers = cost+f.headers/framePart, f.headers%framePart
 		default:
 			cost += n
 		}
 	}
-	return cost
+	return cost, data
 }

@@ -3,6 +3,7 @@
 package connlimit
 
 import (
+	"io"
 	"net/http"
 	"runtime"
 	"time"
@@ -21,42 +22,83 @@ const (
 	lineCost      = 1                     // of a line of its header
 	frameCost     = 32                    // of an HTTP/2 frame, in addition to its bytes
 	headersCost   = requestCost - frameCost
-	readCost      = 16      // of a read without an organization
-	free          = 4 << 10 // cost that a connection may have without an organization before it shares the rate
+	readCost      = 16 // of a read without an organization, or of few bytes over HTTP/1.1
+	fewBytes      = 256
+)
+
+// A connection without an organization has a small rate of its own. So a client that is about to send a credential does
+// not wait behind others, nor does a regular probe.
+const (
+	ownRate  = 128             // cost a second
+	ownBurst = 8 * time.Second // of this rate
 )
 
 // Parts of the bytes that count.
 const (
-	headerPart = 16 // of the header of a request over HTTP/1.1
-	framePart  = 8  // of a HEADERS frame
-	readPart   = 32 // of a read without an organization
+	plainPart = 16 // of what is received over HTTP/1.1, except content that a handler reads
+	framePart = 4  // of a HEADERS frame
+	readPart  = 32 // of a read without an organization
 )
 
 // Paced returns a handler for HTTP/1.1 that delays requests while the organization of their connection, or the
 // connections without an organization, have sent more than their rate: up to 8,192 requests a second for each
-// processor, or 1,024, and fewer with long headers. The first requests of a connection do not wait.
+// processor, or 1,024, and fewer with long headers, small chunks, or bodies that next does not read. The first requests
+// of a connection do not wait.
 func (l *Limiter) Paced(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		l.mu.Lock()
 		c := l.open[r.RemoteAddr]
 		l.mu.Unlock()
+		if c == nil {
+			next.ServeHTTP(w, r)
+			return
+		}
+		c.plain.Store(true)
 		cost := requestCost
-		for name, values := range r.Header {
-			for _, value := range values {
-				cost += lineCost + (len(name)+len(value))/headerPart
-			}
+		for _, values := range r.Header {
+			cost += lineCost * len(values)
 		}
-		if c != nil {
-			c.pace(cost, r.Context().Done())
+		done := r.Context().Done()
+		c.pace(cost, done)
+		if r.Body != nil && r.Body != http.NoBody {
+			body := r.Body
+			r = r.WithContext(r.Context()) // the server keeps the original body
+			r.Body = content{body, c}
 		}
+		defer c.settle(done)
 		next.ServeHTTP(w, r)
 	})
+}
+
+// content is the body of a request over HTTP/1.1.
+type content struct {
+	io.ReadCloser
+	conn *Conn
+}
+
+// Read implements io.Reader.
+func (b content) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.conn.overhead.Add(-int64(n))
+	return n, err
+}
+
+// maxAhead is the number of bytes up to which a connection has received what the handler has not read yet: a record of
+// TLS and the buffers of readers.
+const maxAhead = 32 << 10
+
+// settle charges what a connection for HTTP/1.1 has received besides the content of bodies, such as headers, the lines
+// between chunks, and the bodies of refused requests.
+func (c *Conn) settle(done <-chan struct{}) {
+	if c.overhead.Load() > 0 {
+		c.pace(int(c.overhead.Swap(0)/plainPart), done)
+	}
 }
 
 // pace charges a cost and waits until the rate of the organization allows it. It returns early when the connection is
 // closed, when its first request is identified and when done is closed.
 func (c *Conn) pace(cost int, done <-chan struct{}) {
-	if cost == 0 {
+	if cost <= 0 {
 		return
 	}
 	wait, known := c.limiter.pay(c, cost)
@@ -78,24 +120,29 @@ func (c *Conn) pace(cost int, done <-chan struct{}) {
 func (l *Limiter) pay(c *Conn, cost int) (wait time.Duration, known <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	perSecond := rate
+	now, perSecond := time.Now(), rate
 	if c.organization == "" {
-		if c.free -= cost; c.free >= 0 {
+		if paid := charge(c.paid, now, cost, ownRate, ownBurst); !paid.After(now) {
+			c.paid = paid
 			return 0, nil
 		}
-		c.free, perSecond, known = 0, anonymousRate, c.known
+		perSecond, known = anonymousRate, c.known
 	}
-	now := time.Now()
-	paid := l.paid[c.organization]
-	if earliest := now.Add(-burst); paid.Before(earliest) {
-		paid = earliest
-	}
-	paid = paid.Add(time.Duration(cost) * time.Second / time.Duration(perSecond*runtime.GOMAXPROCS(0)))
+	paid := charge(l.paid[c.organization], now, cost, perSecond*runtime.GOMAXPROCS(0), burst)
 	if latest := now.Add(maxWait); paid.After(latest) {
 		paid = latest
 	}
 	l.paid[c.organization] = paid
 	return paid.Sub(now), known
+}
+
+// charge returns when a rate will have caught up with a further cost, given when it has caught up with the previous
+// ones.
+func charge(paid, now time.Time, cost, perSecond int, burst time.Duration) time.Time {
+	if earliest := now.Add(-burst); paid.Before(earliest) {
+		paid = earliest
+	}
+	return paid.Add(time.Duration(cost) * time.Second / time.Duration(perSecond))
 }
 
 // identity returns the organization of the last request, "" before the first one.

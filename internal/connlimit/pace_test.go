@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -49,6 +50,7 @@ func TestPace(t *testing.T) {
 		}
 	}
 	const requests = 3000
+	own := int(ownBurst.Seconds() * ownRate)
 	overHTTP := func(t *testing.T, c *Conn) {
 		served := 0
 		h := c.limiter.Paced(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served++ }))
@@ -67,28 +69,28 @@ func TestPace(t *testing.T) {
 	}{
 		{"frames of one organization", []string{"a", "a", "a", "a"}, overFrames(pings), 4 * all, rate},
 		{"frames of several organizations", []string{"a", "b", "c", "c"}, overFrames(pings), 2 * all, rate},
-		{"frames without an organization", []string{"", "", "a"}, overFrames(pings), 2 * (all - free), anonymousRate},
+		{"frames without an organization", []string{"", "", "a"}, overFrames(pings), 2 * (all - own), anonymousRate},
 		{"requests of several organizations", []string{"a", "a", "b"}, overHTTP, 2 * requests * requestCost, rate},
-		{"requests without an organization", []string{"", "", ""}, overHTTP, 3 * (requests*requestCost - free), anonymousRate},
+		{"requests without an organization", []string{"", "", ""}, overHTTP, 3 * (requests*requestCost - own), anonymousRate},
 		{"few requests on each of many connections", make([]string, 1000), func(t *testing.T, c *Conn) {
-			for range free / requestCost {
+			for range own / requestCost {
 				c.limiter.Paced(http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), &http.Request{RemoteAddr: c.peer})
 			}
 		}, 0, rate},
 		{"telemetry", []string{"a", "a", "a"}, overFrames(telemetry), 0, rate},
-		{"telemetry without an organization", []string{"", "", ""}, overFrames(telemetry), 3 * max(0, len(http2.ClientPreface)+each/(16<<10)*(9+frameCost)-free), anonymousRate},
+		{"telemetry without an organization", []string{"", "", ""}, overFrames(telemetry), 3 * max(0, len(http2.ClientPreface)+each/(16<<10)*(9+frameCost)-own), anonymousRate},
 		{"bytes without an organization", []string{"", "a"}, func(t *testing.T, c *Conn) {
 			c.Conn = stream{Reader: strings.NewReader(strings.Repeat("x", 32<<20))}
 			n, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{c}, make([]byte, 32<<10))
 			assert.NoError(t, err)
 			assert.EqualValues(t, 32<<20, n)
-		}, 1024*(readCost+32<<10/readPart) - free, anonymousRate},
-		{"requests with long headers", []string{"a"}, func(t *testing.T, c *Conn) {
+		}, 1024*(readCost+32<<10/readPart) - own, anonymousRate},
+		{"requests with many header lines", []string{"a"}, func(t *testing.T, c *Conn) {
 			h := c.limiter.Paced(http.NotFoundHandler())
 			for range requests {
 				h.ServeHTTP(httptest.NewRecorder(), &http.Request{RemoteAddr: c.peer, Header: http.Header{"A": make([]string, 1000), "B": {strings.Repeat("x", 15<<10)}}})
 			}
-		}, requests * (requestCost + 1001*lineCost + (15<<10+1)/headerPart), rate},
+		}, requests * (requestCost + 1001*lineCost), rate},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -102,6 +104,9 @@ func TestPace(t *testing.T) {
 				}
 				clients.Wait()
 				perSecond := float64(c.rate * runtime.GOMAXPROCS(0))
+				if c.rate == anonymousRate {
+					perSecond += float64(ownRate * len(c.organizations))
+				}
 				want := max(0, time.Duration(float64(c.cost)/perSecond*float64(time.Second))-burst)
 				require.InDelta(t, want, time.Since(began), float64(20*time.Millisecond))
 			})
@@ -142,9 +147,112 @@ func TestDebt(t *testing.T) {
 		}
 		began := time.Now()
 		client := l.add(&remote{addr: "client"})
-		client.pace(free, nil)
+		const own = int(ownBurst/time.Second) * ownRate
+		client.pace(own, nil)
 		require.Zero(t, time.Since(began))
 		client.pace(1, nil)
 		require.Equal(t, maxWait, time.Since(began))
+		for i := range 50 { // a connection does not wait for regular requests
+			l.pay(l.add(&remote{addr: "flood " + strconv.Itoa(i)}), 60*rate)
+			time.Sleep(time.Second)
+			began = time.Now()
+			client.pace(ownRate, nil)
+			require.Zero(t, time.Since(began))
+		}
 	})
+}
+
+// duplex is the server side of a connection whose client has sent some bytes and reads every response.
+type duplex struct {
+	remote
+	io.Reader
+}
+
+func (d *duplex) Read(p []byte) (int, error)     { return d.Reader.Read(p) }
+func (*duplex) Write(p []byte) (int, error)      { return len(p), nil }
+func (*duplex) LocalAddr() net.Addr              { return address("server") }
+func (*duplex) SetDeadline(time.Time) error      { return nil }
+func (*duplex) SetReadDeadline(time.Time) error  { return nil }
+func (*duplex) SetWriteDeadline(time.Time) error { return nil }
+
+// one is a listener with one connection, until it is closed.
+type one struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (l *one) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *one) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return nil
+}
+
+func (*one) Addr() net.Addr { return address("server") }
+
+// TestPaceBodies: what encodes bodies counts, such as the lines of small chunks, also if the handler does not read them.
+// Content that the handler reads does not count.
+func TestPaceBodies(t *testing.T) {
+	const (
+		head    = "POST / HTTP/1.1\r\nHost: x\r\n"
+		chunked = head + "Transfer-Encoding: chunked\r\n\r\n"
+	)
+	tiny := chunked + strings.Repeat("1\r\nx\r\n", 16<<10) + "0\r\n\r\n"
+	large := chunked + "20000\r\n" + strings.Repeat("x", 128<<10) + "\r\n0\r\n\r\n"
+	whole := head + "Content-Length: 131072\r\n\r\n" + strings.Repeat("x", 128<<10)
+	readAll := func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }
+	ignore := func(http.ResponseWriter, *http.Request) {}
+	const least = requestCost + 2*lineCost
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // the rate depends on it
+	for _, c := range []struct {
+		name     string
+		request  string
+		handler  http.HandlerFunc
+		min, max int // cost of a request
+	}{
+		{"small chunks", tiny, readAll, least + 75<<10/plainPart, least + 84<<10/plainPart},
+		{"small chunks that nothing reads", tiny, ignore, least + 90<<10/plainPart, least + 98<<10/plainPart},
+		{"large chunks", large, readAll, least, 2 * least},
+		{"a body of known length", whole, readAll, least, 2 * least},
+		{"a body of known length that nothing reads", whole, ignore, least + 120<<10/plainPart, least + 130<<10/plainPart},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				limiter := New(Config{Limit: 1})
+				requests := int(2 * burst.Seconds() * rate / float64(c.min))
+				inner := &one{conns: make(chan net.Conn, 1), closed: make(chan struct{})}
+				inner.conns <- &duplex{remote{addr: "client"}, strings.NewReader(strings.Repeat(c.request, requests))}
+				listener := limiter.Listener(inner)
+				ended := make(chan struct{})
+				srv := &http.Server{
+					Handler: limiter.Paced(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+						limiter.Begin(r.RemoteAddr).Identify("a")
+						c.handler(w, r)
+					})),
+					ConnState: func(_ net.Conn, s http.ConnState) {
+						if s == http.StateClosed {
+							close(ended)
+						}
+					},
+				}
+				began := time.Now()
+				var serving sync.WaitGroup
+				serving.Go(func() { _ = srv.Serve(listener) })
+				<-ended
+				cost := int((time.Since(began)+burst).Seconds()*rate) / requests
+				_ = srv.Close()
+				serving.Wait()
+				require.LessOrEqual(t, cost, c.max)
+				require.GreaterOrEqual(t, cost, c.min)
+			})
+		})
+	}
 }

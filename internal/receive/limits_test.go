@@ -677,28 +677,36 @@ func TestTooManyConnections(t *testing.T) {
 // replace idle ones.
 func TestConnectionIsInUseUntilAnswered(t *testing.T) {
 	s := start(t, receive.Config{MaxConnections: 2})
-	c, err := net.Dial("tcp", s.http)
-	require.NoError(t, err)
-	defer c.Close()
-	require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
-	const size = 1000
-	_, err = fmt.Fprintf(c, "POST /v1/logs HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer no\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n{", size)
-	require.NoError(t, err)
-	require.Eventually(t, func() bool { return len(s.outcomes()) == 1 }, time.Minute, time.Millisecond)
-	require.Equal(t, receive.Unauthenticated, s.outcomes()[0])
-	for range 2 {
-		other, err := net.Dial("tcp", s.http)
+	dial := func(contentType string, size int) (net.Conn, func() (*http.Response, error)) {
+		c, err := net.Dial("tcp", s.http)
 		require.NoError(t, err)
-		defer other.Close()
+		t.Cleanup(func() { c.Close() })
+		require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
+		_, err = fmt.Fprintf(c, "POST /v1/logs HTTP/1.1\r\nHost: a\r\nAuthorization: %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n{}", goodKey, contentType, size)
+		require.NoError(t, err)
+		r := bufio.NewReader(c)
+		return c, func() (*http.Response, error) { return http.ReadResponse(r, nil) }
 	}
-	require.Eventually(t, func() bool {
-		_, closed, refused := s.Connections(receive.HTTP)
-		return closed == 1 && refused == 0
-	}, time.Minute, time.Millisecond)
-	_, err = c.Write(bytes.Repeat([]byte{' '}, size-1))
-	require.NoError(t, err)
-	res, err := http.ReadResponse(bufio.NewReader(c), nil)
+	const size = 1000
+	refused, response := dial("text/plain", size)
+	require.Eventually(t, func() bool { return len(s.outcomes()) == 1 }, time.Minute, time.Millisecond)
+	require.Equal(t, receive.Unsupported, s.outcomes()[0])
+	_, ofIdle := dial("application/json", 2)
+	res, err := ofIdle()
 	require.NoError(t, err)
 	defer res.Body.Close()
-	require.Equal(t, http.StatusUnauthorized, res.StatusCode)
+	require.Equal(t, http.StatusOK, res.StatusCode)
+	_, err = io.Copy(io.Discard, res.Body)
+	require.NoError(t, err)
+	other, err := net.Dial("tcp", s.http)
+	require.NoError(t, err)
+	defer other.Close()
+	_, err = ofIdle()
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	_, err = refused.Write(bytes.Repeat([]byte{' '}, size-2))
+	require.NoError(t, err)
+	res, err = response()
+	require.NoError(t, err)
+	defer res.Body.Close()
+	require.Equal(t, http.StatusUnsupportedMediaType, res.StatusCode)
 }
