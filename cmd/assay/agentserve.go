@@ -152,7 +152,8 @@ func (c *agentServeCmd) Run(e *environment) (err error) {
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), agentShutdown)
 	defer cancel()
 	if failure := srv.Shutdown(limited); failure != nil {
-		err = errors.Join(err, fmt.Errorf("shut down: %w", failure), srv.Close())
+		logger.Warn(cutting, "error", failure)
+		srv.Close()
 	}
 	end()
 	<-worked

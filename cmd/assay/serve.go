@@ -542,25 +542,29 @@ func (s *server) shutdown(ctx context.Context) error {
 	return s.closeErr
 }
 
+// cutting is the log message for the connections that remain at the end of a shutdown.
+const cutting = "closing connections whose requests have not ended"
+
 func (s *server) close(ctx context.Context) error {
 	s.draining.Store(true)
 	var errs []error
 	intake, cancel := halfOf(ctx) // the rest of the time is for commits
 	defer cancel()
 	var stopping sync.WaitGroup
-	stops := make([]error, 1+len(s.servers))
+	var received error
 	if s.receiver != nil {
-		stopping.Go(func() { stops[0] = s.receiver.Shutdown(intake) })
+		stopping.Go(func() { received = s.receiver.Shutdown(intake) })
 	}
-	for i, srv := range s.servers {
+	for _, srv := range s.servers {
 		stopping.Go(func() {
-			if stops[1+i] = srv.Shutdown(intake); stops[1+i] != nil {
+			if err := srv.Shutdown(intake); err != nil {
+				s.logger.Warn(cutting, "error", err)
 				srv.Close()
 			}
 		})
 	}
 	stopping.Wait()
-	errs = append(errs, stops...)
+	errs = append(errs, received)
 	for _, l := range []net.Listener{s.http, s.grpc, s.otlpHTTP, s.metrics} {
 		if l != nil {
 			l.Close() // those with a server are closed already

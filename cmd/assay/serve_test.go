@@ -577,6 +577,21 @@ func TestShutdownFinishesRequests(t *testing.T) {
 	require.Equal(t, "late", services.Data[0].Name)
 }
 
+// TestShutdownBesideStalledClient: a client that does not send its request to the end does not make a shutdown fail.
+func TestShutdownBesideStalledClient(t *testing.T) {
+	cfg := testConfig(t, t.TempDir())
+	cfg.ShutdownTimeout = 5 * time.Second
+	s, _ := startServer(t, cfg)
+	conn, err := net.Dial("tcp", s.http.Addr().String())
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = fmt.Fprintf(conn, "POST /api/v1/api-keys HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n", testKey)
+	require.NoError(t, err)
+	_, err = conn.Read(make([]byte, 1)) // the server reads the body
+	require.NoError(t, err)
+	require.NoError(t, stopServer(s))
+}
+
 func TestKeysAreMasked(t *testing.T) {
 	cfg := testConfig(t, t.TempDir())
 	require.NotContains(t, fmt.Sprintf("%v %+v %#v", cfg, cfg, cfg), testKey)
