@@ -71,6 +71,10 @@ func attacks() ([]attack, error) {
 		attack{"requests on the REST listener without a credential, and without waiting", fairFlood, func(ctx context.Context, f *fairLoad, _ string) {
 			f.pipeline(ctx, f.rest)
 		}},
+		attack{"bodies of chunks with one byte each", fairFlood, func(ctx context.Context, f *fairLoad, key string) { f.chunks(ctx, key) }},
+		attack{"new connections to the REST listener, each with 20 requests without a credential", fairFlood, func(ctx context.Context, f *fairLoad, _ string) {
+			f.connect(ctx)
+		}},
 		attack{"headers that never end, on the REST listener", 2000, func(ctx context.Context, f *fairLoad, _ string) { f.slowHeader(ctx) }},
 	)
 	return all, errors.Join(failures...)
@@ -286,6 +290,39 @@ func (f *fairLoad) pipeline(ctx context.Context, address string) {
 		}
 		return err
 	})
+}
+
+// chunks sends bodies of small chunks as fast as a connection takes them.
+func (f *fairLoad) chunks(ctx context.Context, key string) {
+	body := strings.Repeat("1\r\nx\r\n", 64<<10) + "0\r\n\r\n"
+	f.withoutWaiting(ctx, f.otlp, func(out *bufio.Writer) (err error) {
+		for err == nil {
+			_, err = out.WriteString("POST /v1/logs HTTP/1.1\r\nHost: assay\r\nAuthorization: Bearer " + key +
+				"\r\nContent-Type: application/x-protobuf\r\nTransfer-Encoding: chunked\r\n\r\n" + body)
+		}
+		return err
+	})
+}
+
+// connect opens one connection to the REST listener after the other and sends some requests on each.
+func (f *fairLoad) connect(ctx context.Context) {
+	requests := []byte(strings.Repeat("GET /api/v1/services HTTP/1.1\r\nHost: assay\r\n\r\n", 19) +
+		"GET /api/v1/services HTTP/1.1\r\nHost: assay\r\nConnection: close\r\n\r\n")
+	for ctx.Err() == nil {
+		c, err := new(net.Dialer).DialContext(ctx, "tcp", f.rest)
+		if err != nil {
+			f.refused.Add(1)
+			pause(ctx)
+			continue
+		}
+		end := context.AfterFunc(ctx, func() { _ = c.Close() })
+		if _, err = c.Write(requests); err == nil {
+			_, _ = io.Copy(io.Discard, c) // until the server closes the connection
+		}
+		end()
+		_ = c.Close()
+		f.refused.Add(1)
+	}
 }
 
 // withoutWaiting opens one connection after the other and sends on each until the server closes it, whatever it responds.
