@@ -69,7 +69,7 @@ func (s *server) openDashboard() (http.Handler, error) {
 		Code:      s.store, AgentModel: s.cfg.AgentModelProvider != "",
 		Webhooks: s.outgoing,
 		OTLPHTTP: overHTTP, OTLPGRPC: overGRPC, APIPath: s.basePath(), Version: version(), PublicURL: s.cfg.PublicURL,
-		Window: s.cfg.Window, Now: s.replica.Now, Logger: s.logger,
+		CPU: s.cpu, Window: s.cfg.Window, Now: s.replica.Now, Logger: s.logger,
 	})
 	if err != nil {
 		return nil, err

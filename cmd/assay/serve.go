@@ -174,7 +174,7 @@ type server struct {
 	webhooks  http.Handler          // of source hosts, without a token
 	outgoing  *webhook.Manager      // webhooks of organizations
 	engine    *engine.Engine
-	cpu       *fair.Semaphore // for work on telemetry, by organization
+	cpu       *fair.Semaphore // for work on telemetry and on responses, by organization
 	receiver  *receive.Receiver
 	servers   []*http.Server
 
@@ -222,6 +222,8 @@ func (s *server) start(ctx context.Context) (err error) {
 	if err := s.cfg.protect(); err != nil {
 		s.logger.WarnContext(ctx, "failed to restrict the permissions of the data directory", "error", err)
 	}
+	s.cpu = fair.NewCPU(runtime.GOMAXPROCS(0), time.Now)
+	s.cfg.cpu = s.cpu
 	opened, err := openStore(ctx, &s.cfg.storeConfig, openMigrate, s.logger)
 	if err != nil {
 		return err
@@ -252,7 +254,6 @@ func (s *server) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s.cpu = fair.NewCPU(runtime.GOMAXPROCS(0), time.Now)
 	s.engine = engine.New(engine.Config{
 		Store:          s.store,
 		Window:         s.cfg.Window,
@@ -396,6 +397,7 @@ func (s *server) serve(metrics, pages http.Handler, tlsConfig *tls.Config) {
 		RateLimit:     s.cfg.RateLimit,
 		Ready:         s.ready,
 		Metrics:       restricted,
+		CPU:           s.cpu,
 		Now:           s.replica.Now,
 		Logger:        s.logger,
 	})

@@ -16,6 +16,7 @@ import (
 	"assay"
 	"assay/internal/auth"
 	"assay/internal/engine"
+	"assay/internal/fair"
 	"assay/internal/lease"
 	"assay/internal/score"
 	"assay/internal/store/inspect"
@@ -58,6 +59,8 @@ type storeConfig struct {
 
 	StoreMaxConns         int           `placeholder:"N" help:"Maximum connections of one process to PostgreSQL. Default: pool_max_conns of the URL, else 10." group:"store" hidden:""`
 	StoreStatementTimeout time.Duration `default:"5s" help:"Timeout for PostgreSQL queries that have no deadline of their own (${default})." group:"store" hidden:""`
+
+	cpu *fair.Semaphore // of a server; see sqlite.Config
 }
 
 // storeSQLite selects the SQLite store in the data directory.
@@ -127,7 +130,7 @@ func openStore(ctx context.Context, c *storeConfig, mode openMode, logger *slog.
 	if missing && mode == openExisting {
 		return nil, fmt.Errorf("there is no store at %s (see --data-dir)", path)
 	}
-	s, err := sqlite.Open(ctx, sqlite.Config{Path: path, Migrate: mode == openMigrate || missing, Now: wallClock})
+	s, err := sqlite.Open(ctx, sqlite.Config{Path: path, Migrate: mode == openMigrate || missing, Now: wallClock, CPU: c.cpu})
 	if err != nil {
 		return nil, fmt.Errorf("open the store %s: %w", path, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"assay"
+	"assay/internal/fair"
 )
 
 // readTimeout limits the reads of a page. sideTimeout limits the reads of optional parts.
@@ -53,6 +54,7 @@ type Config struct {
 	// PublicURL is scheme and host under which browsers reach the server; "": those of the request.
 	PublicURL string
 
+	CPU    *fair.Semaphore  // for templates, by organization; nil: no limit
 	Window time.Duration    // of scores; default assay.DefaultWindow
 	Now    func() time.Time // default time.Now
 	Logger *slog.Logger     // default: none

@@ -72,6 +72,16 @@ func (q *request) render(status int, page string, v view) error {
 	} else if v.Path == "" {
 		v.Path = q.r.URL.RequestURI()
 	}
+	var organization string
+	if q.session != nil {
+		organization = q.organization()
+	}
+	leave, err := q.cfg.CPU.Enter(q.ctx, organization)
+	if err != nil {
+		return err
+	}
+	leave = sync.OnceFunc(leave)
+	defer leave()
 	var main bytes.Buffer
 	if err := t.ExecuteTemplate(&main, "main", &v); err != nil {
 		return fmt.Errorf("page %s: %w", page, err)
@@ -94,6 +104,8 @@ func (q *request) render(status int, page string, v view) error {
 			return nil
 		}
 	}
+	body = q.compress(body)
+	leave()
 	header.Set("Content-Type", "text/html; charset=utf-8")
 	q.write(status, body)
 	return nil
@@ -123,20 +135,24 @@ const compressOver = 1 << 10 // bytes; smaller bodies are sent as they are
 
 var gzipWriters = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
 
-// write sends a body, compressed if the client accepts gzip.
-func (q *request) write(status int, body []byte) {
-	header := q.w.Header()
-	if len(body) > compressOver && acceptsGzip(q.r) {
-		var compressed bytes.Buffer
-		zw := gzipWriters.Get().(*gzip.Writer)
-		zw.Reset(&compressed)
-		_, _ = zw.Write(body) // into memory: cannot fail
-		_ = zw.Close()
-		gzipWriters.Put(zw)
-		header.Set("Content-Encoding", "gzip")
-		body = compressed.Bytes()
+// compress returns a body for write, compressed if the client accepts gzip.
+func (q *request) compress(body []byte) []byte {
+	if len(body) <= compressOver || !acceptsGzip(q.r) {
+		return body
 	}
-	header.Set("Content-Length", strconv.Itoa(len(body)))
+	var compressed bytes.Buffer
+	zw := gzipWriters.Get().(*gzip.Writer)
+	zw.Reset(&compressed)
+	_, _ = zw.Write(body) // into memory: cannot fail
+	_ = zw.Close()
+	gzipWriters.Put(zw)
+	q.w.Header().Set("Content-Encoding", "gzip")
+	return compressed.Bytes()
+}
+
+// write sends a body.
+func (q *request) write(status int, body []byte) {
+	q.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	q.w.WriteHeader(status)
 	if q.r.Method != http.MethodHead {
 		_, _ = q.w.Write(body) // the client may have disconnected

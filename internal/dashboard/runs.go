@@ -222,7 +222,7 @@ func (h *Handler) downloadPatch(q *request) error {
 	header.Set("Cache-Control", "no-store")
 	header.Set("Content-Type", "text/x-diff; charset=utf-8")
 	header.Set("Content-Disposition", `attachment; filename="assay-`+id+`.patch"`)
-	q.write(http.StatusOK, []byte(patch))
+	q.write(http.StatusOK, q.compress([]byte(patch)))
 	return nil
 }
 

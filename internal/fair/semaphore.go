@@ -62,6 +62,18 @@ func (s *Semaphore) Acquire(ctx context.Context, key string) error {
 	return context.Cause(ctx)
 }
 
+// Enter is Acquire for an organization's part of a request. leave is the Release. A nil Semaphore, and requests without
+// an organization, have no limit.
+func (s *Semaphore) Enter(ctx context.Context, organization string) (leave func(), err error) {
+	if s == nil || organization == "" {
+		return func() {}, nil
+	}
+	if err := s.Acquire(ctx, organization); err != nil {
+		return nil, err
+	}
+	return func() { s.Release(organization) }, nil
+}
+
 // Release releases a holder of the key.
 func (s *Semaphore) Release(key string) {
 	s.mu.Lock()

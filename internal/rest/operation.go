@@ -64,7 +64,7 @@ func handle[D any](s *server, id string, rt route, read func(context.Context, *c
 		if err != nil {
 			return err
 		}
-		return x.succeed(data, nil, op.tagged())
+		return x.succeed(ctx, data, nil, op.tagged())
 	})
 }
 
@@ -84,7 +84,7 @@ func handleList[D any](s *server, id string, rt route, read func(context.Context
 		if items == nil {
 			items = []D{} // never null
 		}
-		return x.succeed(items, newPage(c.Request.URL.EscapedPath(), c.query, c.page(), len(items), total), op.tagged())
+		return x.succeed(ctx, items, newPage(c.Request.URL.EscapedPath(), c.query, c.page(), len(items), total), op.tagged())
 	})
 }
 

@@ -43,7 +43,7 @@ func (s *server) probe(path string, checks func(context.Context) []Check) {
 			x.fail(&assay.Error{Code: assay.CodeUnavailable, Message: "not ready", Details: found, Err: errors.Join(errs...)})
 			return
 		}
-		_ = x.succeed(probeResult{"ok", found}, nil, false) // strings: cannot fail
+		_ = x.succeed(x.r.Context(), probeResult{"ok", found}, nil, false) // strings: cannot fail
 	})
 	s.mux.HandleFunc(path, func(_ http.ResponseWriter, r *http.Request) {
 		methodNotAllowed(exchangeOf(r.Context()), http.MethodGet)

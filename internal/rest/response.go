@@ -60,7 +60,13 @@ var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // succeed responds 200, or 201, with data, or 304 if the response is tagged and the client has it.
 // pg is nil for a single resource. If succeed returns an error, it has written nothing.
-func (x *exchange) succeed(data any, pg *page, tagged bool) error {
+func (x *exchange) succeed(ctx context.Context, data any, pg *page, tagged bool) error {
+	leave, err := x.s.cfg.CPU.Enter(ctx, assay.OrganizationOf(ctx))
+	if err != nil {
+		return err
+	}
+	leave = sync.OnceFunc(leave)
+	defer leave()
 	b := buffers.Get().(*bytes.Buffer)
 	release := func() {
 		const largest = 1 << 20 // maximum bytes of a buffer that is reused
@@ -93,6 +99,7 @@ func (x *exchange) succeed(data any, pg *page, tagged bool) error {
 		tag := entityTag(b.Bytes()[:dataEnd], b.Bytes()[metaEnd:], pg)
 		h.Set("ETag", tag)
 		if matches(x.r.Header.Values("If-None-Match"), tag) {
+			leave()
 			x.WriteHeader(http.StatusNotModified)
 			return nil
 		}
@@ -102,6 +109,7 @@ func (x *exchange) succeed(data any, pg *page, tagged bool) error {
 	if compressed {
 		release() // before the client reads the response
 	}
+	leave()
 	x.write(cmp.Or(x.success, http.StatusOK), "application/json", body)
 	return nil
 }

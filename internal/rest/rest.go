@@ -75,6 +75,7 @@ type Config struct {
 	// that the API rejects.
 	Other http.Handler
 
+	CPU    *fair.Semaphore  // for encoding responses, by organization; nil: no limit
 	Now    func() time.Time // default time.Now
 	Logger *slog.Logger     // default: none
 }

@@ -38,12 +38,14 @@ const reserved = 3
 type Lanes struct {
 	lanes [Pages + 1]*fair.Semaphore // nil: no limit
 	nest  bool                       // a load also counts as a lookup
+	cpu   *fair.Semaphore            // for pages; nil: no limit
 }
 
-// New returns the lanes of a number of connections.
-func New(conns int) *Lanes {
+// New returns the lanes of a number of connections. cpu is for a database that runs in this process: a page of an
+// organization holds one of its slots. nil means that the database runs elsewhere.
+func New(conns int, cpu *fair.Semaphore) *Lanes {
 	lookups, loads, pages := sizes(conns)
-	ls := &Lanes{nest: loads > 0}
+	ls := &Lanes{nest: loads > 0, cpu: cpu}
 	ls.lanes[Lookups] = fair.NewSemaphore(lookups, lookups)
 	ls.lanes[Pages] = fair.NewSemaphore(pages, (pages+1)/2)
 	ls.lanes[Loads], ls.lanes[Scoring] = ls.lanes[Pages], ls.lanes[Pages]
@@ -73,15 +75,21 @@ func (ls *Lanes) Enter(ctx context.Context, l Lane) (leave func(), err error) {
 	if err := s.Acquire(ctx, key); err != nil {
 		return nil, err
 	}
-	if l != Loads || !ls.nest {
-		return func() { s.Release(key) }, nil
+	release := func() { s.Release(key) }
+	var nested func()
+	switch {
+	case l == Loads && ls.nest:
+		nested, err = ls.Enter(ctx, Lookups)
+	case l == Pages:
+		nested, err = ls.cpu.Enter(ctx, assay.OrganizationOf(ctx))
+	default:
+		return release, nil
 	}
-	leaveLookups, err := ls.Enter(ctx, Lookups)
 	if err != nil {
-		s.Release(key)
+		release()
 		return nil, err
 	}
-	return func() { leaveLookups(); s.Release(key) }, nil
+	return func() { nested(); release() }, nil
 }
 
 // Key returns the key for turns in a lane: the organization of ctx.

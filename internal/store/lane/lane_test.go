@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay"
+	"assay/internal/fair"
 )
 
 // TestSizes checks the limits of the lanes.
@@ -49,7 +50,7 @@ func TestPagesOfOneOrganization(t *testing.T) {
 		4: {1, 1}, 5: {2, 1}, 6: {1, 1}, 10: {2, 2}, 40: {17, 17},
 	} {
 		for _, first := range []string{"a", ""} {
-			ls := New(conns)
+			ls := New(conns, nil)
 			require.Equal(t, want[0], fill(t, ls, Pages, first), "%d connections", conns)
 			require.Equal(t, want[1], fill(t, ls, Pages, "b"), "%d connections", conns)
 		}
@@ -60,7 +61,7 @@ func TestPagesOfOneOrganization(t *testing.T) {
 // lookup, and scoring for OwnWork.
 func TestLanesLeaveRoom(t *testing.T) {
 	for _, conns := range []int{1, 2, 3, 4, 5, 6, 8, 10, 40} {
-		ls := New(conns)
+		ls := New(conns, nil)
 		fill(t, ls, Loads, "")
 		fill(t, ls, Scoring, "")
 		fill(t, ls, Pages, "a")
@@ -74,7 +75,7 @@ func TestLanesLeaveRoom(t *testing.T) {
 
 // TestLeave: leave frees every place, including one of a load that no longer waits.
 func TestLeave(t *testing.T) {
-	ls := New(10)
+	ls := New(10, nil)
 	for _, l := range []Lane{Lookups, Loads, Scoring, Pages} {
 		leave, err := ls.Enter(t.Context(), l)
 		require.NoError(t, err)
@@ -87,4 +88,25 @@ func TestLeave(t *testing.T) {
 	}
 	require.Equal(t, 2, fill(t, ls, Loads, ""))
 	require.Equal(t, 1, fill(t, ls, Lookups, ""))
+}
+
+// TestPagesHoldCPU: a page of an organization in a database of this process holds a slot of the CPUs while it is read.
+func TestPagesHoldCPU(t *testing.T) {
+	cpu := fair.NewSemaphore(1, 1)
+	ls := New(10, cpu)
+	ctx := assay.WithOrganization(t.Context(), "a")
+	require.NoError(t, cpu.Acquire(ctx, "a"))
+	for _, l := range []Lane{OwnWork, Lookups, Loads, Scoring} {
+		leave, err := ls.Enter(ctx, l)
+		require.NoError(t, err)
+		leave()
+	}
+	require.Zero(t, fill(t, ls, Pages, "a"))
+	require.Equal(t, 2, fill(t, ls, Pages, ""), "work of the server")
+	cpu.Release("a")
+	leave, err := ls.Enter(ctx, Pages)
+	require.NoError(t, err)
+	require.Zero(t, fill(t, ls, Pages, "a"))
+	leave()
+	require.Equal(t, 1, fill(t, ls, Pages, "a"))
 }

@@ -107,7 +107,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	config.AfterConnect = s.connected
 	// Do not ping: the store retries on another connection after a dead one.
 	config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
-	s.lanes = lane.New(int(config.MaxConns))
+	s.lanes = lane.New(int(config.MaxConns), nil)
 	if s.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return nil, s.fail(ctx, "open", err)
 	}

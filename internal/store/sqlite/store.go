@@ -50,6 +50,8 @@ type Config struct {
 	// BusyTimeout limits how long a transaction waits for another process's write lock. Default 4 s.
 	// SQLite polls for the lock, so a process that writes all the time can keep another one waiting.
 	BusyTimeout time.Duration
+	// CPU limits the pages of an organization, with its other work that uses a CPU. nil means no limit.
+	CPU *fair.Semaphore
 }
 
 // Store is a SQLite database. It is safe for concurrent use.
@@ -73,7 +75,7 @@ type Store struct {
 // Open opens the store and applies or checks the migrations, according to c. If this
 // program does not support the schema, the error is an *inspect.SchemaError.
 func Open(ctx context.Context, c Config) (*Store, error) {
-	s := &Store{now: c.Now, path: c.Path, turn: fair.NewSemaphore(1, 1), reads: lane.New(readers)}
+	s := &Store{now: c.Now, path: c.Path, turn: fair.NewSemaphore(1, 1), reads: lane.New(readers, c.CPU)}
 	for l := range s.lanes {
 		s.lanes[l] = fair.NewSemaphore(1, 1)
 	}
