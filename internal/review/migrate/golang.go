@@ -31,6 +31,15 @@ type goUnit struct {
 	notes   []patch.Step               // for a successful migration
 	starts  map[*goPackage]bool        // the packages that start the Datadog tracer
 	blocked bool
+
+	functions map[string]goFunction // by full name, set by declaration
+	makers    map[string]bool       // whether a function's result is a tracer that NewTracer made, set by makesTracer
+}
+
+// goFunction is the declaration of a function.
+type goFunction struct {
+	file *goFile
+	decl *ast.FuncDecl
 }
 
 // maxCheck limits the time in which the types of all modules are checked.
@@ -53,7 +62,7 @@ func (m *migration) golang(ctx context.Context) error {
 
 // goModule migrates the module of a directory. checked is when the check of types has to have ended.
 func (m *migration) goModule(ctx context.Context, dir string, names []string, manifest bool, checked time.Time) error {
-	u := &goUnit{migration: m, goModule: &goModule{dir: dir, fset: token.NewFileSet(), checked: checked}, helpers: map[string]map[string]bool{}, starts: map[*goPackage]bool{}}
+	u := &goUnit{migration: m, goModule: &goModule{dir: dir, fset: token.NewFileSet(), checked: checked}, helpers: map[string]map[string]bool{}, starts: map[*goPackage]bool{}, makers: map[string]bool{}}
 	var files []*goFile
 	size, relevant := 0, false
 	for _, name := range names {
@@ -269,20 +278,22 @@ type goRewriter struct {
 	imports map[string]string   // the new imports: path to name
 	taken   map[string]bool
 	removed map[ast.Stmt]bool
-	kinds   map[*ast.CallExpr]string      // kinds of spans that a later statement sets
-	found   map[types.Object]bool         // variables with the span of a context, which may be none
-	sampler map[ast.Node]*ast.CallExpr    // ApplyConfig by function
-	configs map[types.Object]*jaegerSetup // configurations of the Jaeger client
-	usage   map[types.Object][]*ast.Ident
-	tired   bool         // the bound of the work is reached
-	failed  map[int]bool // lines with a reason
-	work    int
+	kinds   map[*ast.CallExpr]string // kinds of spans that a later statement sets
+	found   map[types.Object]bool    // variables with the span of a context, which may be none
+	// unneeded are variables with a tracer that only becomes the global one, or whose propagation is that of the process.
+	unneeded map[types.Object]bool
+	sampler  map[ast.Node]*ast.CallExpr    // ApplyConfig by function
+	configs  map[types.Object]*jaegerSetup // configurations of the Jaeger client
+	usage    map[types.Object][]*ast.Ident
+	tired    bool         // the bound of the work is reached
+	failed   map[int]bool // lines with a reason
+	work     int
 }
 
 func newGoRewriter(u *goUnit, f *goFile) *goRewriter {
 	r := &goRewriter{
 		unit: u, f: f, info: f.info, parents: map[ast.Node]ast.Node{}, done: map[*ast.Ident]bool{}, imports: map[string]string{},
-		taken: map[string]bool{}, removed: map[ast.Stmt]bool{}, kinds: map[*ast.CallExpr]string{}, found: map[types.Object]bool{},
+		taken: map[string]bool{}, removed: map[ast.Stmt]bool{}, kinds: map[*ast.CallExpr]string{}, found: map[types.Object]bool{}, unneeded: map[types.Object]bool{},
 		sampler: map[ast.Node]*ast.CallExpr{}, configs: map[types.Object]*jaegerSetup{}, failed: map[int]bool{},
 	}
 	var stack []ast.Node
@@ -810,6 +821,13 @@ func (r *goRewriter) statement(list []ast.Stmt) (lines []string, n int) {
 		if r.config(s) {
 			return nil, 1
 		}
+		if len(s.Lhs) == 1 && r.unneeded[r.defined(s.Lhs[0])] {
+			if _, name := r.call(s.Rhs[0]); name == "ot.GlobalTracer" {
+				r.mark(s)
+				return nil, 1
+			}
+			return []string{"_ = " + r.text(s.Rhs[0])}, 1
+		}
 	case *ast.DeclStmt:
 		d, ok := s.Decl.(*ast.GenDecl)
 		if !ok || len(d.Specs) != 1 || d.Lparen.IsValid() {
@@ -824,13 +842,16 @@ func (r *goRewriter) statement(list []ast.Stmt) (lines []string, n int) {
 		if len(s.Results) != 1 {
 			return nil, 0
 		}
-		if c, name := r.call(s.Results[0]); c != nil && goRows[name].start != nil {
-			if text, ok := goRows[name].start(r, c); ok {
-				r.markName(c.Fun)
-				name := r.free(s, "span")
-				return []string{"_, " + name + " := " + text, "return " + name}, 1
+		if c, name := r.call(s.Results[0]); c != nil {
+			row := goRows[name]
+			if !row.returns() {
+				return nil, 0
 			}
-			r.fail(c, "%s has an option that no table knows.", r.brief(c.Fun))
+			if lines, ok := r.returned(c, row); ok {
+				r.markName(c.Fun)
+				return lines, 1
+			}
+			r.fail(c, "%s is returned in a way that no table knows.", r.brief(c.Fun))
 		}
 	case *ast.IfStmt:
 		init, ok := s.Init.(*ast.AssignStmt)
@@ -847,6 +868,20 @@ func (r *goRewriter) statement(list []ast.Stmt) (lines []string, n int) {
 		}
 	}
 	return nil, 0
+}
+
+// returned returns the lines that return what a call returns.
+func (r *goRewriter) returned(c *ast.CallExpr, row goRow) ([]string, bool) {
+	switch {
+	case row.ret != nil:
+		return row.ret(r, c)
+	case row.noError != nil:
+		text, ok := row.noError(r, c)
+		return []string{text, "return nil"}, ok
+	}
+	text, ok := row.start(r, c)
+	name := r.free(c, "span")
+	return []string{"_, " + name + " := " + text, "return " + name}, ok
 }
 
 // free returns a name for a variable that the function around a node does not use.
@@ -935,6 +970,9 @@ func (r *goRewriter) expression(e ast.Expr) (string, bool) {
 	case *ast.SelectorExpr:
 		return r.name(e)
 	case *ast.Ident:
+		if r.unneeded[r.info.Defs[e]] {
+			return "_", true
+		}
 		return r.name(e)
 	case *ast.CompositeLit:
 		if e.Type != nil {

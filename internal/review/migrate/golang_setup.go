@@ -8,6 +8,8 @@ import (
 	"go/ast"
 	"go/constant"
 	"go/format"
+	"go/token"
+	"go/types"
 	"maps"
 	"path"
 	"path/filepath"
@@ -176,19 +178,15 @@ func jaegerNewTracer(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, _ []ast.
 	if setup == nil || len(s.Lhs) != 3 {
 		return nil, 0
 	}
-	// A tracer that only becomes the global one is not needed: newTracer makes it the global one.
-	tracer := r.text(s.Lhs[0])
-	if o := r.object(s.Lhs[0]); o != nil && r.info.Defs[s.Lhs[0].(*ast.Ident)] != nil {
-		needed := false
-		for _, id := range r.uses(o) {
-			call, _ := r.parents[id].(*ast.CallExpr)
-			needed = needed || call == nil || r.symbol(call.Fun) != "ot.SetGlobalTracer"
-		}
-		if !needed {
-			tracer = "_"
-		}
+	return []string{fmt.Sprintf("%s, %s, %s %s %s", r.text(s.Lhs[0]), r.text(s.Lhs[1]), r.text(s.Lhs[2]), s.Tok, r.newTracer(c, setup))}, 1
+}
+
+func jaegerReturn(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
+	setup := r.jaegerSetupOf(c)
+	if setup == nil {
+		return nil, false
 	}
-	return []string{fmt.Sprintf("%s, %s, %s %s %s", tracer, r.text(s.Lhs[1]), r.text(s.Lhs[2]), s.Tok, r.newTracer(c, setup))}, 1
+	return []string{"return " + r.newTracer(c, setup)}, true
 }
 
 func jaegerInitGlobal(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, _ []ast.Stmt) ([]string, int) {
@@ -245,25 +243,158 @@ func jaegerFromEnv(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, rest []ast
 
 // setGlobalTracer removes the statement if the tracer comes from newTracer, which sets the provider.
 func setGlobalTracer(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
-	id, ok := ast.Unparen(c.Args[0]).(*ast.Ident)
-	if !ok {
-		return nil, false
-	}
-	o := r.object(id)
-	known := false
-	if fn := r.function(c); fn != nil && o != nil {
+	fn, tracer, made := r.function(c), ast.Unparen(c.Args[0]), 0
+	if fn != nil {
 		r.inspect(fn, func(n ast.Node) bool {
-			if a, ok := n.(*ast.AssignStmt); ok && len(a.Rhs) == 1 && r.object(a.Lhs[0]) == o {
-				_, name := r.call(a.Rhs[0])
-				known = name == "jaegercfg.Configuration.NewTracer"
+			if call, ok := n.(*ast.CallExpr); ok && r.unit.makesTracer(r.f, call, 0) {
+				made++
 			}
 			return true
 		})
 	}
-	if !known {
-		r.fail(c, "The tracer is not made by the configuration of the Jaeger client in the same function.")
+	if made != 1 || !r.unit.isTracer(r.f, fn, tracer, 0) {
+		r.fail(c, "The tracer is not made by the configuration of the Jaeger client, or it is one of several.")
+		return nil, false
 	}
-	return nil, known
+	switch o := r.object(tracer); {
+	case o == nil:
+		return []string{r.text(tracer)}, true
+	case !r.unneeded[o] && r.onlyGlobal(o):
+		return []string{"_ = " + r.text(tracer)}, true
+	}
+	return nil, true
+}
+
+// onlyGlobal reports whether a variable with a tracer is only set and made the global one.
+func (r *goRewriter) onlyGlobal(o types.Object) bool {
+	return !slices.ContainsFunc(r.uses(o), func(id *ast.Ident) bool {
+		switch p := r.parents[id].(type) {
+		case *ast.CallExpr:
+			return r.symbol(p.Fun) != "ot.SetGlobalTracer"
+		case *ast.AssignStmt:
+			return !slices.Contains(p.Lhs, ast.Expr(id))
+		}
+		return true
+	})
+}
+
+// makesTracer reports whether a result of a call is a tracer that NewTracer made: of that call, or of a function of the
+// module that returns nothing else.
+func (u *goUnit) makesTracer(f *goFile, c *ast.CallExpr, result int) bool {
+	var fn *types.Func
+	switch e := ast.Unparen(c.Fun).(type) {
+	case *ast.Ident:
+		fn, _ = f.info.Uses[e].(*types.Func)
+	case *ast.SelectorExpr:
+		fn, _ = f.info.Uses[e.Sel].(*types.Func)
+	}
+	if fn == nil || fn.Pkg() == nil {
+		return false
+	}
+	if goSources[fn.Pkg().Path()] == "jaegercfg" {
+		return fn.Name() == "NewTracer" && result == 0
+	}
+	f, d := u.declaration(fn)
+	key := fn.FullName() + " " + strconv.Itoa(result)
+	if made, ok := u.makers[key]; ok || d == nil {
+		return made
+	}
+	u.makers[key] = false // while it is not known, for recursion
+	results := f.info.Defs[d.Name].(*types.Func).Signature().Results()
+	if result >= results.Len() || !fromSource(results.At(result).Type()) {
+		return false
+	}
+	made, other := false, false
+	ast.Inspect(d.Body, func(n ast.Node) bool {
+		s, ok := n.(*ast.ReturnStmt)
+		if !ok {
+			_, inner := n.(*ast.FuncLit)
+			return !inner
+		}
+		switch len(s.Results) {
+		case 0:
+			ok = u.tracers(f, d, results.At(result))
+		case results.Len():
+			if id, is := s.Results[result].(*ast.Ident); is && id.Name == "nil" {
+				return false
+			}
+			ok = u.isTracer(f, d, s.Results[result], 0)
+		default:
+			ok = u.isTracer(f, d, s.Results[0], result)
+		}
+		made, other = made || ok, other || !ok
+		return false
+	})
+	u.makers[key] = made && !other
+	return made && !other
+}
+
+// isTracer reports whether an expression in a function is a variable with a tracer that NewTracer made, or a call that
+// returns one.
+func (u *goUnit) isTracer(f *goFile, fn ast.Node, e ast.Expr, result int) bool {
+	switch e := ast.Unparen(e).(type) {
+	case *ast.Ident:
+		return u.tracers(f, fn, f.info.Uses[e])
+	case *ast.CallExpr:
+		return u.makesTracer(f, e, result)
+	}
+	return false
+}
+
+// tracers reports whether a local variable of a function only gets tracers that NewTracer made.
+func (u *goUnit) tracers(f *goFile, fn ast.Node, o types.Object) bool {
+	if fn == nil || o == nil || o.Pos() < fn.Pos() || o.Pos() > fn.End() {
+		return false
+	}
+	made, other := false, false
+	ast.Inspect(fn, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.AssignStmt:
+			for i, e := range n.Lhs {
+				id, ok := e.(*ast.Ident)
+				if !ok || f.info.ObjectOf(id) != o {
+					continue
+				}
+				value, result := n.Rhs[0], i
+				if len(n.Rhs) == len(n.Lhs) {
+					value, result = n.Rhs[i], 0
+				}
+				call, ok := ast.Unparen(value).(*ast.CallExpr)
+				ok = ok && u.makesTracer(f, call, result)
+				made, other = made || ok, other || !ok
+			}
+		case *ast.UnaryExpr:
+			id, ok := ast.Unparen(n.X).(*ast.Ident)
+			other = other || ok && n.Op == token.AND && f.info.Uses[id] == o
+		case *ast.ValueSpec:
+			for _, id := range n.Names {
+				other = other || f.info.Defs[id] == o && len(n.Values) > 0
+			}
+		}
+		return true
+	})
+	return made && !other
+}
+
+// declaration returns the declaration of a function of the module, nil for none.
+func (u *goUnit) declaration(fn *types.Func) (*goFile, *ast.FuncDecl) {
+	if u.functions == nil {
+		u.functions = map[string]goFunction{}
+		for _, f := range u.files {
+			if f.info == nil || f.tree == nil {
+				continue
+			}
+			for _, d := range f.tree.Decls {
+				if d, ok := d.(*ast.FuncDecl); ok && d.Body != nil {
+					if o, ok := f.info.Defs[d.Name].(*types.Func); ok {
+						u.functions[o.FullName()] = goFunction{f, d}
+					}
+				}
+			}
+		}
+	}
+	found := u.functions[fn.FullName()]
+	return found.file, found.decl
 }
 
 func ocStartSpan(r *goRewriter, c *ast.CallExpr) (string, bool) {

@@ -8,6 +8,7 @@ import (
 	"go/constant"
 	"go/token"
 	"go/types"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -35,6 +36,7 @@ func (r *goRewriter) prepare() {
 			if len(n.Rhs) != 1 {
 				return true
 			}
+			r.findUnneeded(n)
 			switch _, name := r.call(n.Rhs[0]); name {
 			case "ot.SpanFromContext", "zipkin.SpanFromContext", "oc.FromContext", "dd.SpanFromContext":
 				if o := r.object(n.Lhs[0]); o != nil {
@@ -48,6 +50,37 @@ func (r *goRewriter) prepare() {
 		}
 		return true
 	})
+}
+
+// findUnneeded notes the variables of a definition with a tracer that is only used in calls that do not need it. One of
+// several variables has to stay.
+func (r *goRewriter) findUnneeded(s *ast.AssignStmt) {
+	named := 0
+	var unneeded []types.Object
+	for _, e := range s.Lhs {
+		o := r.defined(e)
+		if o == nil || isBlank(e) {
+			continue
+		}
+		named++
+		if uses := r.uses(o); fromSource(o.Type()) && len(uses) > 0 && !slices.ContainsFunc(uses, func(id *ast.Ident) bool {
+			switch p := r.parents[id].(type) {
+			case *ast.CallExpr:
+				return r.symbol(p.Fun) != "ot.SetGlobalTracer"
+			case *ast.SelectorExpr:
+				name := r.symbol(p)
+				return name != "ot.Tracer.Inject" && name != "ot.Tracer.Extract" && name != "zipkin.Tracer.Extract"
+			}
+			return true
+		}) {
+			unneeded = append(unneeded, o)
+		}
+	}
+	if len(s.Lhs) == 1 || named > len(unneeded) {
+		for _, o := range unneeded {
+			r.unneeded[o] = true
+		}
+	}
 }
 
 // function returns the function around a node, nil for none.
@@ -318,8 +351,25 @@ func assignStart(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, _ []ast.Stmt
 }
 
 func assignStartFromContext(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, _ []ast.Stmt) ([]string, int) {
-	if len(s.Lhs) != 2 || len(c.Args) < 2 {
+	if len(s.Lhs) != 2 {
 		return nil, 0
+	}
+	text, ok := startFromContext(r, c)
+	if !ok {
+		return nil, 0
+	}
+	return []string{fmt.Sprintf("%s, %s %s %s", r.text(s.Lhs[1]), r.text(s.Lhs[0]), s.Tok, text)}, 1
+}
+
+func returnStartFromContext(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
+	text, ok := startFromContext(r, c)
+	ctx, span := r.free(c, "ctx"), r.free(c, "span")
+	return []string{ctx + ", " + span + " := " + text, "return " + span + ", " + ctx}, ok
+}
+
+func startFromContext(r *goRewriter, c *ast.CallExpr) (string, bool) {
+	if len(c.Args) < 2 {
+		return "", false
 	}
 	var tracer string
 	rest := c.Args[1:]
@@ -331,13 +381,9 @@ func assignStartFromContext(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, _
 		tracer = r.globalTracer()
 	}
 	if len(rest) == 0 {
-		return nil, 0
+		return "", false
 	}
-	text, ok := r.started(c, tracer, r.text(c.Args[0]), rest[0], rest[1:])
-	if !ok {
-		return nil, 0
-	}
-	return []string{fmt.Sprintf("%s, %s %s %s", r.text(s.Lhs[1]), r.text(s.Lhs[0]), s.Tok, text)}, 1
+	return r.started(c, tracer, r.text(c.Args[0]), rest[0], rest[1:])
 }
 
 // value returns the new source of a value, as a literal if it is a constant of a source library.
@@ -616,7 +662,7 @@ func finishWithOptions(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
 
 // logFields rewrites span.LogFields(log.String(key, value), ...).
 func logFields(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
-	if c.Ellipsis.IsValid() || !simple(method(c)) {
+	if c.Ellipsis.IsValid() {
 		return nil, false
 	}
 	span, event := r.text(method(c)), ""
@@ -648,6 +694,9 @@ func logFields(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
 			attributes = append(attributes, r.typed(r.key(f.Args[0]), r.value(f.Args[1]), t))
 		}
 	}
+	if len(lines) > 0 && !simple(method(c)) {
+		return nil, false
+	}
 	if len(lines) > 0 && len(attributes) == 0 && (event == "" || event == `"error"`) {
 		return lines, true
 	}
@@ -672,7 +721,7 @@ func (r *goRewriter) event(span, name string, attributes []string) string {
 }
 
 func logKV(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
-	if c.Ellipsis.IsValid() || len(c.Args)%2 != 0 || !simple(method(c)) {
+	if c.Ellipsis.IsValid() || len(c.Args)%2 != 0 {
 		return nil, false
 	}
 	event := ""
@@ -724,8 +773,9 @@ func (r *goRewriter) carrier(e ast.Expr) (string, bool) {
 // propagated returns the arguments of a propagation after the format, which has to be of text.
 func (r *goRewriter) propagated(c *ast.CallExpr, before int) ([]ast.Expr, bool) {
 	args := c.Args
-	if _, name := r.call(method(c)); name == "ot.GlobalTracer" {
-		r.mark(method(c)) // the propagators are global, whatever the tracer is
+	// The propagators are global, whatever the tracer is.
+	if tracer, name := r.call(method(c)); name == "ot.GlobalTracer" || name == "ot.Span.Tracer" && simple(method(tracer)) {
+		r.mark(tracer)
 	}
 	if len(args) != before+2 {
 		return args, len(args) == before+1
@@ -790,17 +840,29 @@ func (r *goRewriter) errorTest(err ast.Expr, def *ast.AssignStmt, rest []ast.Stm
 	return 1
 }
 
-// assignExtract rewrites sc, err := tracer.Extract(...). A span context becomes a context.
-func assignExtract(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, rest []ast.Stmt) ([]string, int) {
+func extract(r *goRewriter, c *ast.CallExpr) (string, bool) {
 	args, ok := r.propagated(c, 0)
-	if !ok || len(s.Lhs) != 2 {
-		return nil, 0
+	if !ok {
+		return "", false
 	}
 	from, ok := r.carrier(args[0])
+	return fmt.Sprintf("%s.GetTextMapPropagator().Extract(%s.Background(), %s)", r.use("otel"), r.use("context"), from), ok
+}
+
+func returnExtract(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
+	text, ok := extract(r, c)
+	return []string{"return " + text + ", nil"}, ok
+}
+
+// assignExtract rewrites sc, err := tracer.Extract(...). A span context becomes a context.
+func assignExtract(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, rest []ast.Stmt) ([]string, int) {
+	if len(s.Lhs) != 2 {
+		return nil, 0
+	}
+	text, ok := extract(r, c)
 	if !ok {
 		return nil, 0
 	}
-	text := fmt.Sprintf("%s.GetTextMapPropagator().Extract(%s.Background(), %s)", r.use("otel"), r.use("context"), from)
 	left := r.text(s.Lhs[0])
 	switch {
 	case isBlank(s.Lhs[1]):

@@ -76,6 +76,8 @@ type goRow struct {
 	start func(*goRewriter, *ast.CallExpr) (string, bool)
 	// stmt returns the lines for a call that is a statement.
 	stmt func(*goRewriter, *ast.CallExpr) ([]string, bool)
+	// ret returns the lines that return the results of a call.
+	ret func(*goRewriter, *ast.CallExpr) ([]string, bool)
 	// assign returns the lines for an assignment and the lines of the following statements that belong to it.
 	assign func(*goRewriter, *ast.AssignStmt, *ast.CallExpr, []ast.Stmt) ([]string, int)
 	// noError returns the statement for a call whose error is only tested.
@@ -84,6 +86,9 @@ type goRow struct {
 	literal func(*goRewriter, *ast.CompositeLit) (string, bool)
 	doc     string // the target in the documentation, if it is not to
 }
+
+// returns reports whether a table knows the return of the results of a call.
+func (r *goRow) returns() bool { return r.ret != nil || r.noError != nil || r.start != nil }
 
 // goPointers are the types whose pointers become interfaces.
 var goPointers = map[string]string{
@@ -99,12 +104,12 @@ var goRows map[string]goRow
 
 func init() { //nolint:gochecknoinits // breaks the cycle of initialization
 	start := goRow{start: startSpan, assign: assignStart, doc: "`otel.Tracer(scope).Start(parent, name, options)`"}
-	fromContext := goRow{assign: assignStartFromContext, doc: "`otel.Tracer(scope).Start(ctx, name, options)`, results swapped"}
+	fromContext := goRow{assign: assignStartFromContext, ret: returnStartFromContext, doc: "`otel.Tracer(scope).Start(ctx, name, options)`, results swapped"}
 	setTag := goRow{stmt: setTag, doc: "`span.SetAttributes`, or by key: `span.SetStatus`, `span.SetName`, the kind of the span"}
 	setExt := goRow{stmt: setExtTag, doc: "as `span.SetTag`"}
 	setKind := goRow{stmt: misplacedKind, doc: "`trace.WithSpanKind` of the start, if both are in one block"}
 	inject := goRow{stmt: injectStatement, assign: assignInject, noError: inject, doc: "`otel.GetTextMapPropagator().Inject(ctx, carrier)`"}
-	extract := goRow{assign: assignExtract, doc: "`otel.GetTextMapPropagator().Extract(context.Background(), carrier)`"}
+	extract := goRow{assign: assignExtract, ret: returnExtract, doc: "`otel.GetTextMapPropagator().Extract(context.Background(), carrier)`"}
 	goRows = map[string]goRow{
 		// OpenTracing
 		"ot.Span":                           {to: "@trace.Span", value: true},
@@ -138,7 +143,7 @@ func init() { //nolint:gochecknoinits // breaks the cycle of initialization
 		"otext.BoolTagName.Set":             setExt,
 		"otext.LogError":                    {stmt: logError, doc: "`span.RecordError(err)` and `span.SetStatus(codes.Error, err.Error())`"},
 		// Jaeger client
-		"jaegercfg.Configuration.NewTracer":        {assign: jaegerNewTracer, doc: "`newTracer(service, options)`, a new function: SDK, OTLP exporter, W3C propagation"},
+		"jaegercfg.Configuration.NewTracer":        {assign: jaegerNewTracer, ret: jaegerReturn, doc: "`newTracer(service, options)`, a new function: SDK, OTLP exporter, W3C propagation"},
 		"jaegercfg.Configuration.InitGlobalTracer": {assign: jaegerInitGlobal, doc: "`newTracer(service, options)`"},
 		"jaegercfg.FromEnv":                        {assign: jaegerFromEnv, doc: "nothing: the SDK reads `OTEL_*` variables"},
 		// OpenCensus

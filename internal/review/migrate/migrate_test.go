@@ -138,6 +138,9 @@ func TestLeftRace(t *testing.T) {
 	goCode := func(imports, code string) map[string]string {
 		return map[string]string{"go.mod": goMod, "shop.go": fmt.Sprintf(goFile, imports, code)}
 	}
+	jaegerCode := func(code, result string) map[string]string {
+		return goCode("\t\"github.com/uber/jaeger-client-go/config\"\n\t\"io\"\n", "type own struct{ opentracing.Tracer }\n\nfunc make(n string) (opentracing.Tracer, io.Closer, error) {\n\tcfg := config.Configuration{ServiceName: n}\n\treturn "+result+"\n}\n\nfunc f() {\n\t"+code+"\n}")
+	}
 	js := func(code string) map[string]string {
 		return map[string]string{"package.json": `{"dependencies": {"opentracing": "^0.14.7"}}`, "a.js": "const opentracing = require('opentracing')\n" + code + "\n"}
 	}
@@ -177,6 +180,9 @@ func TestLeftRace(t *testing.T) {
 		"an import with a dot":            {goCode("\t. \"github.com/opentracing/opentracing-go/ext\"\n", ""), `The import of github.com/opentracing/opentracing-go/ext as "." is in no table.`},
 		"syntax errors":                   {goCode("", "func ("), "shop.go:0: The file has syntax errors"},
 		"another tracer":                  {goCode("", "func f(t opentracing.Tracer) { opentracing.SetGlobalTracer(t) }"), "shop.go:9: The tracer is not made by the configuration of the Jaeger client"},
+		"one of several tracers":          {jaegerCode("a, _, _ := make(\"a\")\n\tb, _, _ := make(\"b\")\n\topentracing.SetGlobalTracer(a)\n\tb.StartSpan(\"c\").Finish()", "cfg.NewTracer()"), "or it is one of several."},
+		"a tracer around another":         {jaegerCode("a, _, _ := make(\"a\")\n\topentracing.SetGlobalTracer(a)", "own{}, nil, nil"), "The tracer is not made by the configuration of the Jaeger client"},
+		"a tracer of a call":              {goCode("", "func g() opentracing.Span { return nil }\n\nfunc f(s opentracing.Span) error { return g().Tracer().Inject(s.Context(), opentracing.TextMap, opentracing.TextMapCarrier{}) }"), "shop.go:11: g().Tracer is in no table."},
 		"no module":                       {map[string]string{"shop.go": goCode("", "")["shop.go"]}, "shop.go:0: The file belongs to no Go module"},
 		"a variable that would be lost":   {goCode("", "func f(t opentracing.Tracer, c opentracing.SpanContext) {\n\tx := opentracing.Binary\n\t_ = t.Inject(c, x, nil)\n}"), "opentracing.Binary is in no table."},
 		"JavaScript: references":          {js("const span = opentracing.globalTracer().startSpan('a', { references: both })"), "a.js:2: A span has one parent"},

@@ -34,3 +34,18 @@ func Global(share float64) (io.Closer, error) {
 	closer, err := cfg.InitGlobalTracer("rows")
 	return closer, err
 }
+
+// Tracer makes a tracer for a command.
+func Tracer(service string) (opentracing.Tracer, io.Closer, error) {
+	cfg := config.Configuration{ServiceName: service, Sampler: &config.SamplerConfig{Type: "const", Param: 1}}
+	return cfg.NewTracer()
+}
+
+// Must is Tracer, but panics.
+func Must(service string) (tracer opentracing.Tracer, closer io.Closer) {
+	var err error
+	if tracer, closer, err = Tracer(service); err != nil {
+		panic(err)
+	}
+	return
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command rows has the tracer of another package.
+package main
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/opentracing/opentracing-go"
+	"github.com/opentracing/opentracing-go/log"
+
+	"example.com/rows"
+)
+
+func main() {
+	tracer, closer := rows.Must("command")
+	defer closer.Close()
+	opentracing.SetGlobalTracer(tracer)
+	run(context.Background(), nil)
+}
+
+func used() opentracing.Tracer {
+	tracer, closer := rows.Must("command")
+	defer closer.Close()
+	opentracing.SetGlobalTracer(tracer)
+	return tracer
+}
+
+func run(ctx context.Context, request *http.Request) error {
+	span, ctx := begin(ctx, "run")
+	defer span.Finish()
+	if err := span.Tracer().Inject(span.Context(), opentracing.HTTPHeaders, opentracing.HTTPHeadersCarrier(request.Header)); err != nil {
+		return err
+	}
+	tracer := opentracing.GlobalTracer()
+	if _, err := remote(tracer, request); err != nil {
+		return err
+	}
+	opentracing.SpanFromContext(ctx).LogFields(log.Int("left", 1))
+	return send(span, request)
+}
+
+func begin(ctx context.Context, name string) (opentracing.Span, context.Context) {
+	return opentracing.StartSpanFromContext(ctx, name)
+}
+
+func remote(tracer opentracing.Tracer, request *http.Request) (opentracing.SpanContext, error) {
+	return tracer.Extract(opentracing.HTTPHeaders, opentracing.HTTPHeadersCarrier(request.Header))
+}
+
+func send(span opentracing.Span, request *http.Request) error {
+	tracer := opentracing.GlobalTracer()
+	return tracer.Inject(span.Context(), opentracing.HTTPHeaders, opentracing.HTTPHeadersCarrier(request.Header))
+}
