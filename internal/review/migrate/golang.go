@@ -32,6 +32,7 @@ type goUnit struct {
 	starts  map[*goPackage]bool        // the packages that start the Datadog tracer
 	blocked bool
 
+	service   *string               // of the Datadog tracer, set by datadogService
 	functions map[string]goFunction // by full name, set by declaration
 	makers    map[string]bool       // whether a function's result is a tracer that NewTracer made, set by makesTracer
 }
@@ -282,6 +283,7 @@ type goRewriter struct {
 	found   map[types.Object]bool    // variables with the span of a context, which may be none
 	// unneeded are variables with a tracer that only becomes the global one, or whose propagation is that of the process.
 	unneeded map[types.Object]bool
+	options  map[types.Object]*optionSlice // local variables
 	sampler  map[ast.Node]*ast.CallExpr    // ApplyConfig by function
 	configs  map[types.Object]*jaegerSetup // configurations of the Jaeger client
 	usage    map[types.Object][]*ast.Ident
@@ -293,7 +295,7 @@ type goRewriter struct {
 func newGoRewriter(u *goUnit, f *goFile) *goRewriter {
 	r := &goRewriter{
 		unit: u, f: f, info: f.info, parents: map[ast.Node]ast.Node{}, done: map[*ast.Ident]bool{}, imports: map[string]string{},
-		taken: map[string]bool{}, removed: map[ast.Stmt]bool{}, kinds: map[*ast.CallExpr]string{}, found: map[types.Object]bool{}, unneeded: map[types.Object]bool{},
+		taken: map[string]bool{}, removed: map[ast.Stmt]bool{}, kinds: map[*ast.CallExpr]string{}, found: map[types.Object]bool{}, unneeded: map[types.Object]bool{}, options: map[types.Object]*optionSlice{},
 		sampler: map[ast.Node]*ast.CallExpr{}, configs: map[types.Object]*jaegerSetup{}, failed: map[int]bool{},
 	}
 	var stack []ast.Node
@@ -390,12 +392,16 @@ func (r *goRewriter) use(short string) string {
 			}
 		}
 	}
-	name := short
+	r.imports[p] = r.fresh(short)
+	return r.imports[p]
+}
+
+// fresh returns a name that the file has nowhere.
+func (r *goRewriter) fresh(name string) string {
 	for r.taken[name] {
 		name = "otel" + name
 	}
 	r.taken[name] = true
-	r.imports[p] = name
 	return name
 }
 
@@ -821,6 +827,13 @@ func (r *goRewriter) statement(list []ast.Stmt) (lines []string, n int) {
 		if r.config(s) {
 			return nil, 1
 		}
+		if name, ok := s.Lhs[0].(*ast.Ident); ok && len(s.Lhs) == 1 && r.options[r.object(name)] != nil {
+			if lit, ok := s.Rhs[0].(*ast.CompositeLit); ok {
+				r.mark(lit.Type)
+				return r.setOptions(name, lit.Elts)
+			}
+			return r.setOptions(name, r.appended(s))
+		}
 		if len(s.Lhs) == 1 && r.unneeded[r.defined(s.Lhs[0])] {
 			if _, name := r.call(s.Rhs[0]); name == "ot.GlobalTracer" {
 				r.mark(s)
@@ -834,6 +847,10 @@ func (r *goRewriter) statement(list []ast.Stmt) (lines []string, n int) {
 			return nil, 0
 		}
 		if v, ok := d.Specs[0].(*ast.ValueSpec); ok {
+			if r.options[r.info.Defs[v.Names[0]]] != nil {
+				r.mark(v.Type)
+				return r.setOptions(v.Names[0], nil)
+			}
 			if text, ok := r.valueSpec(v); ok {
 				return []string{"var " + text}, 1
 			}
@@ -1200,13 +1217,30 @@ func (r *goRewriter) leaving(c *ast.CallExpr) {
 		return
 	}
 	for _, a := range c.Args {
-		if fromSource(r.info.TypeOf(a)) && !r.covered(a) {
+		if t := r.info.TypeOf(a); fromSource(t) && !r.covered(a) && !(isID(t) && r.prints(c)) {
 			r.unit.block(r.f, a, "%s is passed to %s, a function of a package that is not read.", r.brief(a), r.brief(c.Fun))
 		}
 	}
 	if s, ok := c.Fun.(*ast.SelectorExpr); ok && goSpanMethods[s.Sel.Name] && !r.isPackage(s.X) && r.f.imported(isGoSource) && !r.done[s.Sel] {
 		r.unit.block(r.f, c, "%s may be a method of a span: the type of %s is not known.", r.brief(c.Fun), r.brief(s.X))
 	}
+}
+
+// isID reports whether a type is an id of OpenCensus, whose text stays the same.
+func isID(t types.Type) bool {
+	name := typeName(t)
+	_, pointer := types.Unalias(t).(*types.Pointer)
+	return !pointer && (name == "TraceID" || name == "SpanID")
+}
+
+// prints reports whether a call only makes text of its arguments.
+func (r *goRewriter) prints(c *ast.CallExpr) bool {
+	s, ok := c.Fun.(*ast.SelectorExpr)
+	if !ok || !r.isPackage(s.X) {
+		return false
+	}
+	p := r.info.Uses[s.X.(*ast.Ident)].(*types.PkgName).Imported().Path()
+	return p == "fmt" || p == "log"
 }
 
 // covered reports whether an edit replaces an expression that has the type of a source library by one that has not.

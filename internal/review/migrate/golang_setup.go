@@ -620,6 +620,18 @@ func ddStart(r *goRewriter, c *ast.CallExpr) (string, bool) {
 			r.note(o, fmt.Sprintf("%s has no counterpart; it is removed.", r.brief(o)))
 		case "dd.WithSamplerRate":
 			options = append(options, r.ratio(option.Args[0]))
+		case "dd.WithSamplingRules": // one for all spans
+			lit, ok := ast.Unparen(option.Args[0]).(*ast.CompositeLit)
+			if !ok || len(lit.Elts) != 1 {
+				return "", false
+			}
+			rule, of := r.call(lit.Elts[0])
+			if of != "dd.RateRule" || len(rule.Args) != 1 {
+				return "", false
+			}
+			r.mark(lit.Type)
+			r.markName(rule.Fun)
+			options = append(options, r.ratio(rule.Args[0]))
 		case "dd.WithSampler":
 			sampler, of := r.call(option.Args[0])
 			switch of {
@@ -641,6 +653,63 @@ func ddStart(r *goRewriter, c *ast.CallExpr) (string, bool) {
 	}
 	r.note(c, "Requests carry traceparent instead of x-datadog-trace-id. Set DD_TRACE_PROPAGATION_STYLE=tracecontext for peers that keep the Datadog tracer. Replace the DD_* variables by OTEL_* variables.")
 	return r.helper("startTracing") + "(" + strings.Join(append([]string{list}, options...), ", ") + ")", true
+}
+
+// datadogService returns the service of the only tracer that the module starts, "" if it is not known.
+func (u *goUnit) datadogService() string {
+	if u.service != nil {
+		return *u.service
+	}
+	services := map[string]bool{}
+	for _, f := range u.files {
+		if f.info == nil || f.tree == nil {
+			continue
+		}
+		ast.Inspect(f.tree, func(n ast.Node) bool {
+			c, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			s, ok := c.Fun.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			if o := f.info.Uses[s.Sel]; o != nil && o.Pkg() != nil && goSources[o.Pkg().Path()] == "dd" && strings.HasPrefix(o.Name(), "WithService") && o.Name() != "WithServiceVersion" && len(c.Args) == 1 {
+				value := ""
+				if v := f.info.Types[c.Args[0]].Value; v != nil && v.Kind() == constant.String {
+					value = constant.StringVal(v)
+				}
+				services[value] = true
+			}
+			return true
+		})
+	}
+	u.service = new("")
+	if len(services) == 1 {
+		for s := range services {
+			*u.service = s
+		}
+	}
+	return *u.service
+}
+
+// ddID rewrites the id of a span context. Its numbers are the lower half of ids in OpenTelemetry.
+func ddID(r *goRewriter, c *ast.CallExpr) (string, bool) {
+	var of string
+	if call, name := r.call(method(c)); name == "dd.Span.Context" {
+		r.markName(call.Fun)
+		of = r.text(method(call)) + ".SpanContext()"
+	} else {
+		of = r.use("trace") + ".SpanContextFromContext(" + r.text(method(c)) + ")"
+	}
+	t, _ := r.info.TypeOf(c).(*types.Basic)
+	switch {
+	case strings.HasSuffix(r.symbol(c.Fun), ".SpanID"):
+		return r.helper("spanNumber") + "(" + of + ".SpanID())", true
+	case t != nil && t.Kind() == types.String:
+		return of + ".TraceID().String()", true
+	}
+	return r.helper("traceNumber") + "(" + of + ".TraceID())", true
 }
 
 func (r *goRewriter) ratio(rate ast.Expr) string {
@@ -699,7 +768,7 @@ func ddFinish(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
 	for _, o := range c.Args {
 		option, name := r.call(o)
 		switch {
-		case name == "dd.WithError" && simple(option.Args[0]):
+		case name == "dd.WithError" && (simple(option.Args[0]) || end == ""):
 			lines = append(lines, r.recordError(span, option.Args[0])...)
 		case name == "dd.FinishTime":
 			end = r.use("trace") + ".WithTimestamp(" + r.text(option.Args[0]) + ")"

@@ -37,6 +37,9 @@ func (r *goRewriter) prepare() {
 				return true
 			}
 			r.findUnneeded(n)
+			if lit, ok := n.Rhs[0].(*ast.CompositeLit); ok && len(n.Lhs) == 1 {
+				r.findOptions(n.Lhs[0], lit.Elts)
+			}
 			switch _, name := r.call(n.Rhs[0]); name {
 			case "ot.SpanFromContext", "zipkin.SpanFromContext", "oc.FromContext", "dd.SpanFromContext":
 				if o := r.object(n.Lhs[0]); o != nil {
@@ -47,9 +50,130 @@ func (r *goRewriter) prepare() {
 			if r.symbol(n.Fun) == "oc.ApplyConfig" {
 				r.sampler[r.function(n)] = n
 			}
+		case *ast.ValueSpec:
+			if len(n.Names) == 1 && len(n.Values) == 0 && r.function(n) != nil {
+				r.findOptions(n.Names[0], nil)
+			}
 		}
 		return true
 	})
+}
+
+// optionSlice is a variable with options of starts. A parent among them becomes a variable of its own.
+type optionSlice struct {
+	parent string // the variable, "" for none
+	more   bool   // there are options besides a parent
+}
+
+// findOptions notes a local slice of options that is only appended to and passed to starts, with at most one parent.
+func (r *goRewriter) findOptions(def ast.Expr, list []ast.Expr) {
+	o := r.defined(def)
+	if o == nil {
+		return
+	}
+	if t, ok := o.Type().(*types.Slice); !ok || !fromSource(t.Elem()) {
+		return
+	}
+	options, parents := &optionSlice{}, 0
+	add := func(e ast.Expr) string {
+		what := goStartOptions[r.optionSymbol(e)].kind
+		if what == "parent" || what == "server" {
+			parents++
+		}
+		options.more = options.more || what != "parent"
+		return what
+	}
+	for _, e := range list {
+		add(e)
+	}
+	for _, id := range r.uses(o) {
+		switch p := r.parents[id].(type) {
+		case *ast.AssignStmt:
+			if r.appended(p) == nil {
+				return
+			}
+		case *ast.CallExpr:
+			if row := goRows[r.symbol(p.Fun)]; p.Ellipsis.IsValid() && (row.start != nil || row.ret != nil) {
+				continue
+			}
+			if s, ok := r.parents[p].(*ast.AssignStmt); !ok || r.appended(s) == nil || p.Args[0] != ast.Expr(id) {
+				return
+			}
+			for _, e := range p.Args[1:] {
+				if what := add(e); (what == "parent" || what == "server") && r.repeated(p, def) {
+					return
+				}
+			}
+		default:
+			return
+		}
+	}
+	if parents > 1 {
+		return
+	}
+	if parents == 1 {
+		options.parent = r.fresh("parentContext")
+	}
+	r.options[o] = options
+}
+
+// repeated reports whether a node within the scope of a definition may run again, or later.
+func (r *goRewriter) repeated(n, def ast.Node) bool {
+	for n = r.parents[n]; n != nil && (def.Pos() < n.Pos() || n.End() < def.End()); n = r.parents[n] {
+		switch n.(type) {
+		case *ast.ForStmt, *ast.RangeStmt, *ast.FuncLit, *ast.LabeledStmt:
+			return true
+		}
+	}
+	return false
+}
+
+// appended returns what a statement x = append(x, ...) appends to a variable, nil for other statements.
+func (r *goRewriter) appended(s *ast.AssignStmt) []ast.Expr {
+	if len(s.Lhs) != 1 || len(s.Rhs) != 1 || s.Tok != token.ASSIGN {
+		return nil
+	}
+	c, ok := s.Rhs[0].(*ast.CallExpr)
+	if !ok || len(c.Args) < 2 || c.Ellipsis.IsValid() || r.object(s.Lhs[0]) == nil || r.object(c.Args[0]) != r.object(s.Lhs[0]) {
+		return nil
+	}
+	if _, ok := r.object(c.Fun).(*types.Builtin); !ok {
+		return nil
+	}
+	return c.Args[1:]
+}
+
+// setOptions returns the lines for a definition of options, and for an append to them.
+func (r *goRewriter) setOptions(name *ast.Ident, list []ast.Expr) ([]string, int) {
+	options := r.options[r.object(name)]
+	var s starting
+	for _, o := range list {
+		if !r.option(&s, o) || s.name != "" {
+			r.fail(o, "%s is in no table as an option in a slice.", r.brief(o))
+			return nil, 0
+		}
+	}
+	args, slice := strings.Join(s.options(r), ", "), "[]"+r.use("trace")+".SpanStartOption"
+	define := r.info.Defs[name] != nil
+	var lines []string
+	switch {
+	case s.parent != "" && define:
+		lines = append(lines, options.parent+" := "+s.parent)
+	case s.parent != "":
+		lines = append(lines, options.parent+" = "+s.parent)
+	case options.parent != "" && define:
+		lines = append(lines, options.parent+" := "+r.use("context")+".Background()")
+	}
+	switch {
+	case !options.more || args == "" && !define:
+	case args == "":
+		lines = append(lines, "var "+name.Name+" "+slice)
+	case define:
+		lines = append(lines, name.Name+" := "+slice+"{"+args+"}")
+	default:
+		lines = append(lines, fmt.Sprintf("%s = append(%[1]s, %s)", name.Name, args))
+	}
+	return lines, 1
 }
 
 // findUnneeded notes the variables of a definition with a tracer that is only used in calls that do not need it. One of
@@ -153,28 +277,45 @@ type starting struct {
 	attributes, extra  []string
 }
 
+// optionSymbol returns the symbol of an option of a start.
+func (r *goRewriter) optionSymbol(e ast.Expr) string {
+	switch x := ast.Unparen(e).(type) {
+	case *ast.CallExpr:
+		return r.symbol(x.Fun)
+	case *ast.CompositeLit:
+		if x.Type == nil {
+			return ""
+		}
+		return r.symbol(x.Type)
+	}
+	return r.symbol(e)
+}
+
 // option adds an option of a start.
 func (r *goRewriter) option(s *starting, e ast.Expr) bool {
 	e = ast.Unparen(e)
-	symbol := r.symbol(e)
 	var args []ast.Expr
 	var lit *ast.CompositeLit
 	switch x := e.(type) {
 	case *ast.CallExpr:
-		symbol, args = r.symbol(x.Fun), x.Args
+		args = x.Args
 		r.markName(x.Fun)
 	case *ast.CompositeLit:
 		if x.Type == nil {
 			return false
 		}
-		symbol, lit = r.symbol(x.Type), x
+		lit = x
 		r.markName(x.Type)
 	default:
 		r.markName(e)
 	}
-	what := goStartOptions[symbol].kind
+	what := goStartOptions[r.optionSymbol(e)].kind
 	switch {
 	case what == "none":
+		return true
+	case what == "removed":
+		r.mark(e)
+		r.note(e, fmt.Sprintf("%s has no counterpart; it is removed.", r.brief(e)))
 		return true
 	case what == "client" || strings.HasPrefix(what, "kind "):
 		return s.setKind(strings.TrimPrefix(what, "kind "))
@@ -205,6 +346,13 @@ func (r *goRewriter) option(s *starting, e ast.Expr) bool {
 		return key != nil && value != nil && r.startTag(s, key, value)
 	case len(args) == 0:
 		return false
+	case what == "service":
+		service, known := r.known(args[0])
+		if known = known && service == r.unit.datadogService(); !known {
+			r.fail(e, "The service of a span is not known to be that of the tracer: a span has the service of its resource.")
+		}
+		r.mark(args[0])
+		return known
 	case what == "of kind":
 		kind, _ := r.known(args[0])
 		r.mark(args[0])
@@ -281,11 +429,22 @@ func (r *goRewriter) startTag(s *starting, key, value ast.Expr) bool {
 
 // started returns the call that starts a span: of a tracer, with the parent context, the name and options.
 func (r *goRewriter) started(c *ast.CallExpr, tracer, parent string, name ast.Expr, options []ast.Expr) (string, bool) {
+	var s starting
 	if c.Ellipsis.IsValid() {
-		r.fail(c, "The options of %s are a slice: they are not known.", r.brief(c.Fun))
-		return "", false
+		var slice *optionSlice
+		if len(options) == 1 {
+			slice = r.options[r.object(options[0])]
+		}
+		if slice == nil || r.kinds[c] != "" {
+			r.fail(c, "The options of %s are a slice: they are not known.", r.brief(c.Fun))
+			return "", false
+		}
+		s.parent = slice.parent
+		if slice.more {
+			s.extra = []string{r.text(options[0]) + "..."}
+		}
+		options = nil
 	}
-	s := starting{kind: ""}
 	for _, o := range options {
 		if !r.option(&s, o) {
 			r.fail(o, "%s is in no table as an option of %s.", r.brief(o), r.brief(c.Fun))
@@ -313,14 +472,19 @@ func (r *goRewriter) started(c *ast.CallExpr, tracer, parent string, name ast.Ex
 		s.attributes = append([]string{fmt.Sprintf(`%s.String("operation.name", %s)`, r.use("attribute"), spanName)}, s.attributes...)
 		spanName = s.name
 	}
-	args := []string{parent, spanName}
+	return tracer + ".Start(" + strings.Join(append([]string{parent, spanName}, s.options(r)...), ", ") + ")", true
+}
+
+// options returns the options of the new start.
+func (s *starting) options(r *goRewriter) []string {
+	var args []string
 	if s.kind != "" {
 		args = append(args, fmt.Sprintf("%s.WithSpanKind(%[1]s.SpanKind%s)", r.use("trace"), s.kind))
 	}
 	if len(s.attributes) > 0 {
 		args = append(args, fmt.Sprintf("%s.WithAttributes(%s)", r.use("trace"), strings.Join(s.attributes, ", ")))
 	}
-	return tracer + ".Start(" + strings.Join(append(args, s.extra...), ", ") + ")", true
+	return append(args, s.extra...)
 }
 
 func (r *goRewriter) globalTracer() string { return r.use("otel") + ".Tracer(" + r.scope() + ")" }

@@ -214,6 +214,8 @@ func init() { //nolint:gochecknoinits // breaks the cycle of initialization
 		"dd.SpanFromContext":       {assign: ddSpanFromContext, doc: "`trace.SpanFromContext(ctx)`, and whether its context is valid"},
 		"dd.ContextWithSpan":       {to: "@trace.ContextWithSpan($0, $1)"},
 		"dd.Span.Context":          {to: "@trace.ContextWithSpan(@context.Background(), $x)", plain: true},
+		"dd.SpanContext.TraceID":   {expr: ddID, doc: "`span.SpanContext().TraceID()`: as text in version 2, as a number by the function `traceNumber` in version 1"},
+		"dd.SpanContext.SpanID":    {expr: ddID, doc: "`span.SpanContext().SpanID()`, as a number by the function `spanNumber`"},
 		"dd.Span.SetTag":           setTag,
 		"dd.Span.SetOperationName": {to: "$x.SetName($0)"},
 		"dd.Span.Finish":           {stmt: ddFinish, doc: "`span.End()`, after `span.RecordError(err)` and `span.SetStatus` for `WithError(err)`"},
@@ -247,6 +249,8 @@ var goStartOptions = map[string]struct {
 	"dd.ResourceName":         {"resource", "the name of the span; the operation becomes the attribute `operation.name`"},
 	"dd.SpanType":             {"type", "`trace.WithSpanKind` for web, http, sql, redis, cassandra, memcached, mongodb and elasticsearch; otherwise the attribute `span.type`"},
 	"dd.Measured":             {"none", "nothing"},
+	"dd.AnalyticsRate":        {"removed", "nothing, with a step"},
+	"dd.ServiceName":          {"service", "nothing, if the tracer has that service"},
 }
 
 // goDocTypes are the kinds of OpenCensus, OpenTracing and Datadog by value.

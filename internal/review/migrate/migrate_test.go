@@ -141,6 +141,9 @@ func TestLeftRace(t *testing.T) {
 	jaegerCode := func(code, result string) map[string]string {
 		return goCode("\t\"github.com/uber/jaeger-client-go/config\"\n\t\"io\"\n", "type own struct{ opentracing.Tracer }\n\nfunc make(n string) (opentracing.Tracer, io.Closer, error) {\n\tcfg := config.Configuration{ServiceName: n}\n\treturn "+result+"\n}\n\nfunc f() {\n\t"+code+"\n}")
 	}
+	goDatadog := func(code string) map[string]string {
+		return map[string]string{"go.mod": goMod, "a.go": "package a\n\nimport \"gopkg.in/DataDog/dd-trace-go.v1/ddtrace/tracer\"\n\nfunc f() {\n\t" + code + "\n}\n"}
+	}
 	js := func(code string) map[string]string {
 		return map[string]string{"package.json": `{"dependencies": {"opentracing": "^0.14.7"}}`, "a.js": "const opentracing = require('opentracing')\n" + code + "\n"}
 	}
@@ -182,6 +185,14 @@ func TestLeftRace(t *testing.T) {
 		"another tracer":                  {goCode("", "func f(t opentracing.Tracer) { opentracing.SetGlobalTracer(t) }"), "shop.go:9: The tracer is not made by the configuration of the Jaeger client"},
 		"one of several tracers":          {jaegerCode("a, _, _ := make(\"a\")\n\tb, _, _ := make(\"b\")\n\topentracing.SetGlobalTracer(a)\n\tb.StartSpan(\"c\").Finish()", "cfg.NewTracer()"), "or it is one of several."},
 		"a tracer around another":         {jaegerCode("a, _, _ := make(\"a\")\n\topentracing.SetGlobalTracer(a)", "own{}, nil, nil"), "The tracer is not made by the configuration of the Jaeger client"},
+		"a parent in a loop":              {goCode("", "func f(l []opentracing.SpanContext) {\n\tvar o []opentracing.StartSpanOption\n\tfor _, c := range l {\n\t\to = append(o, opentracing.ChildOf(c))\n\t}\n\topentracing.StartSpan(\"a\", o...).Finish()\n}"), "opentracing.StartSpanOption is in no table."},
+		"two parents in a slice":          {goCode("", "func f(a, b opentracing.SpanContext) {\n\to := []opentracing.StartSpanOption{opentracing.ChildOf(a)}\n\to = append(o, opentracing.ChildOf(b))\n\ts := opentracing.StartSpan(\"a\", o...)\n\ts.Finish()\n}"), "The options of opentracing.StartSpan are a slice"},
+		"a parent besides the context":    {goCode("", "func f(ctx context.Context, a opentracing.SpanContext) {\n\to := []opentracing.StartSpanOption{opentracing.ChildOf(a)}\n\ts, _ := opentracing.StartSpanFromContext(ctx, \"a\", o...)\n\ts.Finish()\n}"), "shop.go:11: The span has a parent besides the context."},
+		"a slice that others get":         {goCode("", "func g(o []opentracing.StartSpanOption) {}\n\nfunc f() {\n\tvar o []opentracing.StartSpanOption\n\tg(o)\n}"), "shop.go:12: opentracing.StartSpanOption is in no table."},
+		"an id for other code":            {map[string]string{"go.mod": goMod, "a.go": "package a\n\nimport (\n\t\"encoding/json\"\n\n\t\"go.opencensus.io/trace\"\n)\n\nvar b, _ = json.Marshal(trace.TraceID{})\n"}, "a.go:9: trace.TraceID{} is passed to json.Marshal"},
+		"Datadog: another service":        {goDatadog("tracer.Start(tracer.WithService(\"a\"))\n\ts := tracer.StartSpan(\"b\", tracer.ServiceName(\"c\"))\n\ts.Finish()"), "a.go:7: The service of a span is not known to be that of the tracer"},
+		"Datadog: several rules":          {goDatadog("tracer.Start(tracer.WithSamplingRules([]tracer.SamplingRule{tracer.RateRule(1), tracer.RateRule(0)}))"), "a.go:6: tracer.Start is used in a way that no table knows."},
+		"Datadog: a resource in a slice":  {goDatadog("o := []tracer.StartSpanOption{tracer.ResourceName(\"a\")}\n\ttracer.StartSpan(\"b\", o...).Finish()"), "a.go:6: tracer.ResourceName(\"...\") is in no table as an option in a slice."},
 		"a tracer of a call":              {goCode("", "func g() opentracing.Span { return nil }\n\nfunc f(s opentracing.Span) error { return g().Tracer().Inject(s.Context(), opentracing.TextMap, opentracing.TextMapCarrier{}) }"), "shop.go:11: g().Tracer is in no table."},
 		"no module":                       {map[string]string{"shop.go": goCode("", "")["shop.go"]}, "shop.go:0: The file belongs to no Go module"},
 		"a variable that would be lost":   {goCode("", "func f(t opentracing.Tracer, c opentracing.SpanContext) {\n\tx := opentracing.Binary\n\t_ = t.Inject(c, x, nil)\n}"), "opentracing.Binary is in no table."},

@@ -35,6 +35,7 @@ func (j *job) run(ctx context.Context, err error, begin time.Time) {
 	child.SetTag(ext.ErrorType, "none")
 	child.Finish(tracer.FinishTime(time.Now()), tracer.NoDebugStack())
 	j.parent = child.Context()
+	println(j.parent.TraceID(), j.parent.SpanID(), j.span.Context().TraceID())
 	ctx = tracer.ContextWithSpan(ctx, j.span)
 	if span, ok := tracer.SpanFromContext(ctx); ok {
 		span.SetTag(ext.TargetHost, "db")

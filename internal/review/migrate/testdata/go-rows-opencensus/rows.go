@@ -5,6 +5,7 @@ package rows
 
 import (
 	"context"
+	"fmt"
 
 	"contrib.go.opencensus.io/exporter/ocagent"
 	"go.opencensus.io/trace"
@@ -41,5 +42,6 @@ func work(ctx context.Context, options []trace.StartOption) (trace.TraceID, trac
 	}
 	var sc trace.SpanContext = span.SpanContext()
 	println(sc.TraceID.String(), sc.SpanID.String())
+	fmt.Println(sc.TraceID, sc.SpanID)
 	return sc.TraceID, sc.SpanID
 }

@@ -45,6 +45,15 @@ func begin(ctx context.Context, name string) (opentracing.Span, context.Context)
 	return opentracing.StartSpanFromContext(ctx, name)
 }
 
+func child(ctx context.Context) {
+	opts := []opentracing.StartSpanOption{}
+	if parent := opentracing.SpanFromContext(ctx); parent != nil {
+		opts = append(opts, opentracing.ChildOf(parent.Context()))
+	}
+	span := opentracing.StartSpan("child", opts...)
+	defer span.Finish()
+}
+
 func remote(tracer opentracing.Tracer, request *http.Request) (opentracing.SpanContext, error) {
 	return tracer.Extract(opentracing.HTTPHeaders, opentracing.HTTPHeadersCarrier(request.Header))
 }
