@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -151,7 +152,7 @@ func (j *job) needChange(ctx context.Context) error {
 		}
 	}
 	made, err := j.cfg.Reviewer.Change(ctx, j.files.Dir, j.repository.Settings, worker.Change{
-		Fix: in.FindingIDs, Instrument: in.Kind, Migrate: j.run.Type == assay.RunMigration, List: j.cfg.Proposer != nil && (j.run.Type == assay.RunFix || in.Kind == instrument.General),
+		Fix: in.FindingIDs, Instrument: in.Kind, Name: path.Base(j.repository.FullName), Migrate: j.run.Type == assay.RunMigration, List: j.cfg.Proposer != nil && (j.run.Type == assay.RunFix || in.Kind == instrument.General),
 	})
 	if err != nil {
 		return err

@@ -443,7 +443,8 @@ func TestInstrumentation(t *testing.T) {
 	w, _ := newShop(t)
 	w.checkout = func(_ context.Context, _ source.Want, dir string) (*source.Checkout, error) {
 		return &source.Checkout{Dir: dir, DefaultBranch: "main", Commit: strings.Repeat("b", 40)}, errors.Join(
-			os.WriteFile(filepath.Join(dir, "package.json"), []byte(`{"name": "web", "scripts": {"start": "node server.js"}, "dependencies": {"express": "^5.0.0"}}`), 0o600),
+			os.WriteFile(filepath.Join(dir, "package.json"), []byte(`{"scripts": {"start": "node server.js"}, "dependencies": {"express": "^5.0.0"}}`), 0o600),
+			os.WriteFile(filepath.Join(dir, "Dockerfile"), []byte("FROM node:20\nCMD [\"npm\", \"start\"]\n"), 0o600),
 			os.WriteFile(filepath.Join(dir, "package-lock.json"), []byte(`{}`), 0o600))
 	}
 	var options verify.Options
@@ -468,11 +469,12 @@ func TestInstrumentation(t *testing.T) {
 		require.Equal(t, "Add OpenTelemetry (minimum)", change.Title)
 		require.Contains(t, change.Body, "- [ ] `package-lock.json`: Run `npm install`")
 		require.Contains(t, change.Body, "### Verification: unverified")
-		require.Len(t, change.Files, 1)
-		require.Contains(t, string(change.Files[0].Content), `"@opentelemetry/auto-instrumentations-node"`)
+		require.Len(t, change.Files, 2)
+		require.Contains(t, string(change.Files[0].Content), `OTEL_SERVICE_NAME="shop"`, "the name of the repository")
+		require.Contains(t, string(change.Files[1].Content), `"@opentelemetry/auto-instrumentations-node"`)
 	})
 	result := w.result(r.ID)
-	require.Len(t, result.Steps, 3)
+	require.Len(t, result.Steps, 4)
 	require.Empty(t, result.Fixed)
 	require.Equal(t, "https://example.com/acme/shop/pull/7", *result.PullRequestURL)
 	text, err := w.store.Patch(t.Context(), w.organization, r.ID)

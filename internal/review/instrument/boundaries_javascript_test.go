@@ -392,7 +392,7 @@ func TestJavaScriptLimits(t *testing.T) {
 	}
 	require.Equal(t, 500, wrapped)
 	require.Equal(t, 4, limits["The file has more than 100 handlers and clients: the others are left"])
-	require.Equal(t, 1, limits["The service service has more than 500 handlers and clients: the others are left"])
+	require.Equal(t, 1, limits["The service 001 has more than 500 handlers and clients: the others are left"])
 }
 
 // checkedContext counts the calls of Err.
@@ -416,7 +416,7 @@ func TestJavaScriptContext(t *testing.T) {
 	require.NoError(t, err)
 	defer root.Close()
 	ctx := &checkedContext{Context: t.Context()}
-	_, err = instrument.Make(ctx, root, newParser(t), []string{"a.js", "package.json"}, instrument.General)
+	_, err = instrument.Make(ctx, root, newParser(t), []string{"a.js", "package.json"}, instrument.General, "a")
 	require.NoError(t, err)
 	require.Greater(t, ctx.checks, 1000)
 }

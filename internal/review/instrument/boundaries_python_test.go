@@ -373,7 +373,7 @@ func TestPythonBoundariesEnd(t *testing.T) {
 	root, err := os.OpenRoot(dir)
 	require.NoError(t, err)
 	defer root.Close()
-	_, err = instrument.Make(&endingContext{t.Context(), 2000}, root, newParser(t), []string{"a.py", "requirements.txt"}, instrument.General)
+	_, err = instrument.Make(&endingContext{t.Context(), 2000}, root, newParser(t), []string{"a.py", "requirements.txt"}, instrument.General, "a")
 	require.ErrorIs(t, err, context.Canceled)
 }
 

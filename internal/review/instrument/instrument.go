@@ -4,6 +4,7 @@ package instrument
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -40,12 +41,12 @@ const (
 )
 
 // Make returns the patch that instruments the services of a repository, with a step for each part of it and for what it
-// leaves to people. The files are those that a review reads, sorted. What is there is not added again: a patch for a
-// repository with the patch is empty.
+// leaves to people. The files are those that a review reads, sorted. The name of the repository is that of a service in its
+// root whose manifest has none. What is there is not added again: a patch for a repository with the patch is empty.
 //
 // The error has the code assay.CodeUnprocessable if the repository has no service that can be instrumented.
-func Make(ctx context.Context, root *os.Root, parser *treesitter.Parser, files []string, kind Kind) (*patch.Patch, error) {
-	p := &plan{ctx: ctx, root: root, parser: parser, kind: kind, paths: files, files: map[string]*patch.File{}}
+func Make(ctx context.Context, root *os.Root, parser *treesitter.Parser, files []string, kind Kind, name string) (*patch.Patch, error) {
+	p := &plan{ctx: ctx, root: root, parser: parser, kind: kind, name: name, paths: files, files: map[string]*patch.File{}}
 	if err := p.read(); err != nil {
 		return nil, err
 	}
@@ -58,8 +59,12 @@ func Make(ctx context.Context, root *os.Root, parser *treesitter.Parser, files [
 		if err != nil {
 			return nil, err
 		}
-		if instrumented {
-			services++
+		if !instrumented {
+			continue
+		}
+		services++
+		if s.unnamed {
+			s.leave(s.manifests[0].Path, 0, "Replace the name `service`: neither the manifest nor its directory has a name that deployment files can have")
 		}
 	}
 	if services == 0 && len(p.patch.Steps) == 0 {
@@ -74,6 +79,7 @@ type plan struct {
 	root    *os.Root
 	parser  *treesitter.Parser
 	kind    Kind
+	name    string // of the repository
 	paths   []string
 	configs []*configfile.File
 	sources map[string]map[string][]string // files by ecosystem and directory of the manifest
@@ -86,6 +92,7 @@ type service struct {
 	*plan
 	dir       string
 	name      string
+	unnamed   bool // name is none of the repository
 	manifests []*configfile.File
 }
 
@@ -128,7 +135,8 @@ func (p *plan) services() []*service {
 				p.leave("", 0, fmt.Sprintf("More than %d directories have a manifest: the others are left", maxProjects))
 				break
 			}
-			s = &service{plan: p, dir: dir, name: serviceName(f)}
+			name := p.serviceName(f)
+			s = &service{plan: p, dir: dir, name: cmp.Or(name, "service"), unnamed: name == ""}
 			byDir[dir] = s
 			all = append(all, s)
 		}
@@ -149,17 +157,22 @@ var names = map[string]*regexp.Regexp{
 // plainName is what a name has to be to stand in a deployment file.
 var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
-// serviceName returns the name of the service: that of the project, or of its directory.
-func serviceName(f *configfile.File) string {
+// serviceName returns the name of the service: that of the project, or of its directory or the repository. It returns "" for
+// none.
+func (p *plan) serviceName(f *configfile.File) string {
 	if r := names[path.Base(f.Path)]; r != nil {
 		if m := r.FindSubmatch(f.Source); m != nil && plainName.Match(m[1]) {
 			return string(m[1])
 		}
 	}
-	if name := path.Base(path.Dir(f.Path)); plainName.MatchString(name) {
+	name := path.Base(path.Dir(f.Path))
+	if name == "." {
+		name = p.name
+	}
+	if plainName.MatchString(name) {
 		return name
 	}
-	return "service"
+	return ""
 }
 
 // instrument instruments a service and reports whether there is one.

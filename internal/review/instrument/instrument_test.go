@@ -9,6 +9,7 @@ import (
 	"go/format"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -41,7 +42,7 @@ func makePatch(t testing.TB, parser *treesitter.Parser, dir string, kind instrum
 	t.Cleanup(func() { require.NoError(t, root.Close()) })
 	files, err := review.ListFiles(t.Context(), root, nil, false)
 	require.NoError(t, err)
-	p, err := instrument.Make(t.Context(), root, parser, files, kind)
+	p, err := instrument.Make(t.Context(), root, parser, files, kind, filepath.Base(dir))
 	return p, root, err
 }
 
@@ -91,6 +92,30 @@ func TestMakeNothing(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "package.json"), []byte(`{"name":"lib","dependencies":{"lodash":"4"}}`), 0o600))
 	_, _, err := makePatch(t, newParser(t), dir, instrument.Minimum)
 	require.Equal(t, assay.CodeUnprocessable, assay.ErrorCode(err))
+}
+
+// TestNames: a service in the root of a repository has the name of its manifest or of the repository.
+func TestNames(t *testing.T) {
+	for _, tt := range []struct {
+		repository, manifest, text, want string
+		left                             bool
+	}{
+		{"shop", "requirements.txt", "flask\n", "shop", false},
+		{"shop", "pyproject.toml", "[project]\nname = \"cart\"\ndependencies = [\"flask\"]\n", "cart", false},
+		{"my shop", "requirements.txt", "flask\n", "service", true},
+	} {
+		dir := filepath.Join(t.TempDir(), tt.repository)
+		require.NoError(t, os.Mkdir(dir, 0o700))
+		for name, text := range map[string]string{tt.manifest: tt.text, "Dockerfile": "FROM python:3.12\nCMD [\"flask\", \"run\"]\n"} {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+		}
+		p, _, err := makePatch(t, newParser(t), dir, instrument.Minimum)
+		require.NoError(t, err)
+		var diff strings.Builder
+		require.NoError(t, p.Diff(&diff))
+		require.Contains(t, diff.String(), "OTEL_SERVICE_NAME=\""+tt.want+"\" ")
+		require.Equal(t, tt.left, slices.ContainsFunc(p.Steps, func(s patch.Step) bool { return s.Open && strings.HasPrefix(s.Text, "Replace the name") }))
+	}
 }
 
 // TestGoVersions: the modules that this program has itself are added in the same versions.

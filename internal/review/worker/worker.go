@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"assay"
@@ -31,6 +32,7 @@ type Request struct {
 type Change struct {
 	Fix        []string        `json:"fix,omitempty"` // ids of findings to fix
 	Instrument instrument.Kind `json:"instrument,omitempty"`
+	Name       string          `json:"name,omitempty"` // of the repository, for Instrument; "" for that of the directory
 	Migrate    bool            `json:"migrate,omitempty"`
 	// Parse are paths of changed files. They make no change; the response says which of them do not parse.
 	Parse []string `json:"parse,omitempty"`
@@ -166,7 +168,11 @@ func Make(ctx context.Context, c Change, opt review.Options, parser *treesitter.
 	if c.Migrate {
 		made, err = migrate.Make(ctx, root, parser, files)
 	} else {
-		made, err = instrument.Make(ctx, root, parser, files, c.Instrument)
+		name := c.Name
+		if dir, err := filepath.Abs(opt.Root); name == "" && err == nil {
+			name = filepath.Base(dir)
+		}
+		made, err = instrument.Make(ctx, root, parser, files, c.Instrument, name)
 	}
 	if err != nil {
 		return nil, err
