@@ -27,8 +27,12 @@ type variable struct {
 const environment = "deployment.environment.name=${DEPLOYMENT_ENVIRONMENT:-development}"
 
 // deployments adds the variables of the service to Compose files and Kubernetes objects. more are those that the language
-// needs besides.
-func (s *service) deployments(more ...variable) {
+// needs besides. starts, if it is not nil, instruments a container that overrides the command of its image, and returns the
+// variables that it needs.
+func (s *service) deployments(starts func(f *configfile.File, container *yaml.Node) []variable, more ...variable) {
+	if starts == nil {
+		starts = func(*configfile.File, *yaml.Node) []variable { return nil }
+	}
 	for _, f := range s.configs {
 		for _, deployed := range f.Services {
 			switch f.Kind {
@@ -36,18 +40,19 @@ func (s *service) deployments(more ...variable) {
 				if deployed.Image != "" || !s.builds(deployed.Build) {
 					continue
 				}
-				s.variables(f, deployed.Name, child(configfile.Get(f.YAML, "services"), deployed.Name), "environment", append([]variable{
+				container := child(configfile.Get(f.YAML, "services"), deployed.Name)
+				s.variables(f, deployed.Name, container, "environment", slices.Concat([]variable{
 					{name: "OTEL_SERVICE_NAME", value: deployed.Name},
 					{name: "OTEL_RESOURCE_ATTRIBUTES", value: environment},
 					{name: "OTEL_EXPORTER_OTLP_ENDPOINT", value: "${OTEL_EXPORTER_OTLP_ENDPOINT:-http://host.docker.internal:4318}"},
-				}, more...))
+				}, more, starts(f, container)))
 			case configfile.Kubernetes:
 				if container := s.container(f, deployed); container != nil {
-					s.variables(f, deployed.Name, container, "env", append([]variable{
+					s.variables(f, deployed.Name, container, "env", slices.Concat([]variable{
 						{name: "OTEL_SERVICE_NAME", value: s.name},
 						{name: "OTEL_POD_UID", field: "metadata.uid"}, // before the variable that refers to it
 						{name: "OTEL_RESOURCE_ATTRIBUTES", value: "k8s.pod.uid=$(OTEL_POD_UID)"},
-					}, more...))
+					}, more, starts(f, container)))
 					s.leave(f.Path, lineOf(f.Source, deployed.Start), "Add `deployment.environment.name` to `OTEL_RESOURCE_ATTRIBUTES`, and set `OTEL_EXPORTER_OTLP_ENDPOINT` to the address of your Collector: no file of the repository says which they are")
 				}
 			}
@@ -83,6 +88,66 @@ func (s *service) container(f *configfile.File, deployed configfile.Service) *ya
 		}
 	}
 	return nil
+}
+
+// overridden returns the command of a container that replaces that of its image, and whether it replaces the entry point. It
+// returns nil if the container has none.
+func overridden(f *configfile.File, container *yaml.Node) (command *yaml.Node, entry bool) {
+	keys := []string{"command", "args"}
+	if f.Kind == configfile.Compose {
+		keys = []string{"entrypoint", "command"}
+	}
+	for i, key := range keys {
+		if n := configfile.Get(container, key); configfile.Text(n) != "" || len(configfile.Items(n)) > 0 {
+			if own := child(container, key); own != nil {
+				n = own
+			}
+			return n, i == 0
+		}
+	}
+	return nil, false
+}
+
+// commandWords returns the words of the command of a container.
+func commandWords(command *yaml.Node) []string {
+	words := strings.Fields(configfile.Text(command))
+	for _, n := range configfile.Items(command) {
+		words = append(words, configfile.Text(n))
+	}
+	return words
+}
+
+// prefix puts a program before the words of the command of a container. It returns false if the file shares the command, or
+// has a form of it that is not edited.
+func (s *service) prefix(f *configfile.File, container, command *yaml.Node, program string) bool {
+	first := command
+	if command.Kind == yaml.SequenceNode {
+		first = command.Content[0]
+	}
+	if first.Kind != yaml.ScalarNode || first.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 || command.Anchor != "" || first.Anchor != "" {
+		return false
+	}
+	if container.Kind != yaml.MappingNode || container.Anchor != "" || !slices.Contains(container.Content, command) {
+		return false
+	}
+	start, _ := f.Range(first)
+	quote := ""
+	if first.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0 {
+		quote = string(f.Source[start])
+	}
+	switch dash := bytes.LastIndexByte(f.Source[:start], '-'); {
+	case command.Kind == yaml.ScalarNode:
+		start += len(quote)
+		s.edit(f.Path, f.Source, start, start, program+" ")
+	case command.Style&yaml.FlowStyle != 0:
+		s.edit(f.Path, f.Source, start, start, quote+program+quote+", ")
+	case dash < 0 || len(bytes.TrimSpace(f.Source[dash+1:start])) > 0:
+		return false
+	default:
+		s.insert(f.Path, f.Source, dash, []string{"- " + quote + program + quote}, newline(f.Source)+column(f, first))
+	}
+	s.did(f.Path, lineOf(f.Source, start), "Start the program of the container with `"+program+"`")
+	return true
 }
 
 // variables adds the variables that a container does not have yet.

@@ -139,7 +139,7 @@ func (s *service) golang(m *configfile.File) (bool, error) {
 			return false, err
 		}
 	}
-	s.deployments()
+	s.deployments(nil)
 	return true, nil
 }
 

@@ -118,6 +118,65 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// TestContainers: a container that overrides the command of its image is instrumented, or a step says so.
+func TestContainers(t *testing.T) {
+	const (
+		python     = "FROM python:3.12\nCMD [\"flask\", \"run\"]\n"
+		entryPoint = "FROM python:3.12\nENTRYPOINT [\"celery\"]\n"
+		left       = "it overrides the command of the image"
+	)
+	pod := "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\nspec:\n  template:\n    spec:\n      containers:\n        - name: web\n          image: shop:1\n          "
+	for name, tt := range map[string]struct {
+		dockerfile, file, text string
+		want                   []string // in the diff; none if a step leaves the container
+	}{
+		"a text":                  {python, "compose.yaml", "command: celery worker", []string{"+    command: opentelemetry-instrument celery worker"}},
+		"a quoted text":           {python, "compose.yaml", "command: 'celery worker'", []string{"+    command: 'opentelemetry-instrument celery worker'"}},
+		"a list":                  {python, "compose.yaml", "command: [celery, worker]", []string{"+    command: [opentelemetry-instrument, celery, worker]"}},
+		"lines":                   {python, "compose.yaml", "command:\n      - 'celery'\n      - worker", []string{"+      - 'opentelemetry-instrument'"}},
+		"an entry point":          {python, "compose.yaml", "entrypoint: [/usr/bin/python3, app.py]\n    command: [worker]", []string{"+    entrypoint: [opentelemetry-instrument, /usr/bin/python3, app.py]"}},
+		"arguments":               {entryPoint, "compose.yaml", "command: [beat]", []string{"     command: [beat]"}},
+		"another entry point":     {entryPoint, "compose.yaml", "entrypoint: flask run", []string{"+    entrypoint: opentelemetry-instrument flask run"}},
+		"a shell":                 {python, "compose.yaml", "command: sh -c 'flask run'", nil},
+		"a folded text":           {python, "compose.yaml", "command: >\n      celery worker", nil},
+		"a shared command":        {python, "compose.yaml", "<<: *shared", nil},
+		"Kubernetes":              {python, "web.yaml", "command: [\"flask\", \"run\"]", []string{"+          command: [\"opentelemetry-instrument\", \"flask\", \"run\"]"}},
+		"Kubernetes, lines":       {python, "web.yaml", "args:\n            - flask\n            - run", []string{"+            - opentelemetry-instrument\n             - flask"}},
+		"Node.js":                 {"FROM node:22\nCMD [\"npm\", \"start\"]\n", "compose.yaml", "command: node worker.js", []string{"+      NODE_OPTIONS: \"--require @opentelemetry"}},
+		"Node.js, the same":       {"FROM node:22\nCMD [\"npm\", \"start\"]\n", "compose.yaml", "command: npm start", []string{"     command: npm start"}},
+		"Node.js, another script": {"FROM node:22\nCMD [\"npm\", \"start\"]\n", "compose.yaml", "command: npm run worker", nil},
+		"Node.js, in the image":   {"FROM node:22\nCMD [\"node\", \"a.js\"]\n", "compose.yaml", "command: npm run worker", []string{"+    NODE_OPTIONS=", "     command: npm run worker"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "shop")
+			require.NoError(t, os.Mkdir(dir, 0o700))
+			files := map[string]string{"Dockerfile": tt.dockerfile, tt.file: "x-shared: &shared\n  command: celery worker\nservices:\n  worker:\n    build: .\n    " + tt.text + "\n", "requirements.txt": "flask\ncelery\n"}
+			if tt.file != "compose.yaml" {
+				files[tt.file] = pod + tt.text + "\n"
+			}
+			if strings.Contains(tt.dockerfile, "node") {
+				delete(files, "requirements.txt")
+				files["package.json"] = `{"scripts": {"start": "node server.js"}, "dependencies": {"express": "5"}}`
+			}
+			for name, text := range files {
+				require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+			}
+			p, root, err := makePatch(t, newParser(t), dir, instrument.Minimum)
+			require.NoError(t, err)
+			var diff strings.Builder
+			require.NoError(t, p.Diff(&diff))
+			for _, want := range tt.want {
+				require.Contains(t, diff.String(), want)
+			}
+			require.Equal(t, tt.want == nil, slices.ContainsFunc(p.Steps, func(s patch.Step) bool { return s.Open && strings.HasSuffix(s.Text, left) }))
+			require.NoError(t, p.Apply(root))
+			again, _, err := makePatch(t, newParser(t), dir, instrument.Minimum)
+			require.NoError(t, err)
+			require.Empty(t, again.Files)
+		})
+	}
+}
+
 // TestGoVersions: the modules that this program has itself are added in the same versions.
 func TestGoVersions(t *testing.T) {
 	text, err := os.ReadFile("../../../go.mod")

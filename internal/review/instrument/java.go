@@ -54,6 +54,6 @@ func (s *service) java() bool {
 	if !started {
 		s.leave(m.Path, 0, "Start the program with `-javaagent:"+path.Base(javaAgentFile)+"`, from "+strings.TrimSuffix(javaAgentURL, "/"+path.Base(javaAgentURL))+": no Dockerfile that starts it was found")
 	}
-	s.deployments()
+	s.deployments(nil)
 	return true
 }

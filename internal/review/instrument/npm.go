@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 
+	"go.yaml.in/yaml/v3"
+
 	"assay/internal/review/configfile"
 )
 
@@ -66,7 +68,7 @@ func (s *service) npm(m *configfile.File) bool {
 	} else if !s.addNode(m) {
 		return true
 	}
-	started := false
+	started, inImage := false, false
 	if start != nil && !strings.Contains(start[2], nodePackage) && !strings.Contains(start[2], "--import") {
 		if from, end, ok := member(m.Source, "scripts", "start"); ok {
 			s.edit(m.Path, m.Source, from, end, quoteJSON(start[1]+"node "+options+" "+start[2]))
@@ -76,7 +78,7 @@ func (s *service) npm(m *configfile.File) bool {
 	}
 	for _, f := range s.dockerfiles("nodejs") {
 		if mentions(f, nodePackage) || mentions(f, "OTEL_SERVICE_NAME") {
-			started = true
+			started, inImage = true, inImage || mentions(f, nodePackage)
 			continue
 		}
 		stage, ok := s.stageOf(f)
@@ -91,13 +93,23 @@ func (s *service) npm(m *configfile.File) bool {
 		}
 		if line, ok := s.before(f, stage, "ENV OTEL_SERVICE_NAME="+quoteDocker(s.name)+" \\", "    NODE_OPTIONS="+quoteDocker(options)); ok {
 			s.did(f.Path, line, "Start automatic instrumentation with the program of the image")
-			started = true
+			started, inImage = true, true
 		}
 	}
 	if !started && (start == nil || !strings.Contains(start[2], nodePackage)) {
 		s.leave(m.Path, 0, "Start the program with `NODE_OPTIONS="+strconv.Quote(options)+"`: no script and no Dockerfile that starts it was found")
 	}
-	s.deployments()
+	s.deployments(func(f *configfile.File, container *yaml.Node) []variable {
+		command, _ := overridden(f, container)
+		switch words := commandWords(command); {
+		case command == nil || inImage || slices.Contains(words, "start"):
+		case len(words) > 0 && path.Base(words[0]) == "node":
+			return []variable{{name: "NODE_OPTIONS", value: options}}
+		default:
+			s.leave(f.Path, command.Line, "Start the program of the container with `NODE_OPTIONS="+strconv.Quote(options)+"`: it overrides the command of the image")
+		}
+		return nil
+	})
 	return true
 }
 

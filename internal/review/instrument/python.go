@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"go.yaml.in/yaml/v3"
+
 	"assay/internal/review/configfile"
 	"assay/internal/review/patch"
 )
@@ -90,8 +92,38 @@ func (s *service) python() bool {
 	if !started {
 		s.leave(s.manifests[0].Path, 0, "Start the program with `"+pythonInstrument+"`, such as `"+pythonInstrument+" python app.py`: no Dockerfile that starts it was found")
 	}
-	s.deployments(variable{name: "OTEL_EXPORTER_OTLP_PROTOCOL", value: "http/protobuf"})
+	s.deployments(s.startPython, variable{name: "OTEL_EXPORTER_OTLP_PROTOCOL", value: "http/protobuf"})
 	return true
+}
+
+// startPython instruments a container that starts another program than its image, or the same one with other arguments.
+func (s *service) startPython(f *configfile.File, container *yaml.Node) []variable {
+	started, entry := overridden(f, container)
+	if started == nil {
+		return nil
+	}
+	programs := append([]string{pythonInstrument}, pythonCommands...)
+	kept := 0 // images whose entry point starts the program
+	images := s.dockerfiles("cpython")
+	for _, image := range images {
+		stage, _ := lastStage(image)
+		if slices.ContainsFunc(stage, func(i instruction) bool {
+			return i.keyword == "ENTRYPOINT" && len(i.words) > 0 && slices.Contains(programs, path.Base(i.words[0].text))
+		}) {
+			kept++
+		}
+	}
+	if !entry && kept > 0 && kept == len(images) {
+		return nil
+	}
+	words := commandWords(started)
+	if strings.Contains(strings.Join(words, " "), pythonInstrument) {
+		return nil
+	}
+	if !entry && kept > 0 || len(words) == 0 || !slices.Contains(pythonCommands, path.Base(words[0])) || !s.prefix(f, container, started, pythonInstrument) {
+		s.leave(f.Path, started.Line, "Start the program of the container with `"+pythonInstrument+"`: it overrides the command of the image")
+	}
+	return nil
 }
 
 // standardLibrary returns the modules of the standard library with instrumentation that the code imports.
