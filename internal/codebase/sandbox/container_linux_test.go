@@ -301,6 +301,27 @@ func TestListeners(t *testing.T) {
 	require.Eventually(t, func() bool { return got.Load() == 0x101 }, time.Minute, time.Millisecond)
 }
 
+// TestHeldListeners: a child that the server forks has a listener for a while after the end of the script.
+func TestHeldListeners(t *testing.T) {
+	needContainers(t)
+	c := container("echo run")
+	c.Trees, c.Ports = []fs.FS{fstest.MapFS{}, fstest.MapFS{}}, []int{4318}
+	var listener net.Listener
+	var held *os.File
+	c.Serve = func(l []net.Listener) {
+		listener = l[0]
+		var err error
+		held, err = listener.(*net.TCPListener).File()
+		require.NoError(t, err)
+	}
+	c.Ended = func(Exit) bool {
+		require.NoError(t, listener.Close())
+		time.AfterFunc(300*time.Millisecond, func() { _ = held.Close() })
+		return true
+	}
+	require.Equal(t, "run\nrun\n", run(t, c, Exit{}))
+}
+
 // TestClosedListeners has a server that closes its listeners at once.
 func TestClosedListeners(t *testing.T) {
 	needContainers(t)

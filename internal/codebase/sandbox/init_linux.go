@@ -27,6 +27,8 @@ const initArgument = "agent-init"
 const (
 	controlFD     = 3
 	watchInterval = 50 * time.Millisecond
+	portInterval  = 10 * time.Millisecond
+	portDelay     = 5 * time.Second
 )
 
 // What the kernel needs for an object, at most, where it does not tell.
@@ -113,7 +115,7 @@ func (s *initSpec) connect(control *net.UnixConn) (*os.File, error) {
 	defer r.Close()
 	fds := []int{int(r.Fd())}
 	for _, port := range s.Ports {
-		l, err := new(net.ListenConfig).Listen(context.Background(), "tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		l, err := listen(port)
 		if err != nil {
 			return nil, err
 		}
@@ -127,6 +129,18 @@ func (s *initSpec) connect(control *net.UnixConn) (*os.File, error) {
 	}
 	_, _, err = control.WriteMsgUnix([]byte{0}, unix.UnixRights(fds...), nil)
 	return output, err
+}
+
+// listen waits for the listener of the tree before: each child that the server forks has it until it executes its program.
+func listen(port int) (net.Listener, error) {
+	tick := time.NewTicker(portInterval)
+	defer tick.Stop()
+	for end := time.Now().Add(portDelay); ; <-tick.C {
+		l, err := new(net.ListenConfig).Listen(context.Background(), "tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if !errors.Is(err, unix.EADDRINUSE) || time.Now().After(end) {
+			return l, err
+		}
+	}
 }
 
 // run copies a tree, runs the script and watches its memory.
