@@ -8,7 +8,6 @@ import (
 	"embed"
 	"fmt"
 	"go/ast"
-	"go/format"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -1228,7 +1227,7 @@ func (f *goFile) addField(x *ast.CompositeLit, field string) []udiff.Edit {
 	return []udiff.Edit{{Start: at, End: at, New: join + field}}
 }
 
-// finishGo adds the imports of a file that is changed, removes those that it leaves without a use, and formats it as it was.
+// finishGo adds the imports of a file that is changed, and removes those that it leaves without a use.
 func (s *service) finishGo(f *goFile) {
 	if len(f.imports) == 0 && !f.removes {
 		return
@@ -1244,12 +1243,6 @@ func (s *service) finishGo(f *goFile) {
 	}
 	if c.Apply() != nil || f.removes && !c.TidyGo() {
 		s.drop(f, "it would not compile")
-		return
-	}
-	if was, err := format.Source(f.Source); err == nil && bytes.Equal(was, f.Source) {
-		if after, err := format.Source(c.After); err == nil {
-			c.Edits = udiff.Lines(string(f.Source), string(after))
-		}
 	}
 }
 

@@ -251,10 +251,12 @@ func (s *service) setUp(f *goFile, start *syntax.Node) bool {
 	s.did(file, 0, "Set the SDK up: traces and metrics by OTLP over HTTP, configured by `OTEL_*` variables; metrics of the Go runtime")
 	end := newline(f.Source)
 	statement := "\tdefer startTelemetry()()" + end
-	if bytes.HasPrefix(f.Source[at:], []byte(end)) {
-		at += len(end)
+	rest, _, more := bytes.Cut(f.Source[at:], []byte("\n"))
+	switch text := bytes.TrimSpace(rest); {
+	case more && (len(text) == 0 || bytes.HasPrefix(text, []byte("//"))):
+		at += len(rest) + 1
 		statement += end
-	} else {
+	default:
 		statement = end + statement
 	}
 	s.edit(f.Path, f.Source, at, at, statement)

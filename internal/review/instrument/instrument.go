@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"go/format"
 	"os"
 	"path"
 	"regexp"
@@ -264,13 +265,14 @@ func (p *plan) step(s patch.Step) {
 	}
 }
 
-// finish applies the edits. A file that would no longer parse is left.
+// finish applies the edits, and formats files of Go. A file that would no longer parse is left.
 func (p *plan) finish() (*patch.Patch, error) {
 	for _, f := range p.files {
 		if !f.Created {
 			if err := f.Apply(); err != nil {
 				return nil, err
 			}
+			formatGo(f)
 			if bytes.Equal(f.Before, f.After) {
 				continue
 			}
@@ -284,6 +286,19 @@ func (p *plan) finish() (*patch.Patch, error) {
 	}
 	p.patch.Sort()
 	return &p.patch, nil
+}
+
+// formatGo formats a changed file of Go if it was formatted.
+func formatGo(f *patch.File) {
+	if path.Ext(f.Path) != ".go" {
+		return
+	}
+	if was, err := format.Source(f.Before); err != nil || !bytes.Equal(was, f.Before) {
+		return
+	}
+	if after, err := format.Source(f.After); err == nil {
+		f.Edits, f.After = udiff.Lines(string(f.Before), string(after)), after
+	}
 }
 
 // exists reports whether a file stands in the directory of the service.

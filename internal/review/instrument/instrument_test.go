@@ -177,6 +177,39 @@ func TestContainers(t *testing.T) {
 	}
 }
 
+// TestGoMain: a formatted program stays formatted, whatever its main function is like.
+func TestGoMain(t *testing.T) {
+	const setup = "\tdefer startTelemetry()()\n"
+	for name, tt := range map[string]struct{ body, want string }{
+		"lines":           {"{\n\tprintln(1)\n}", "{\n" + setup + "\n\tprintln(1)\n}"},
+		"one line":        {"{ println(1) }", "{\n" + setup + "\tprintln(1)\n}"},
+		"a comment":       {"{ // start\n\tprintln(1)\n}", "{ // start\n" + setup + "\n\tprintln(1)\n}"},
+		"a block comment": {"{ /* start */ println(1) }", "{\n" + setup + "\t/* start */ println(1)\n}"},
+		"a blank line":    {"{\n\n\tprintln(1)\n}", "{\n" + setup + "\n\tprintln(1)\n}"},
+		"nothing":         {"{}", "{\n" + setup + "}"},
+		"no format":       {"{\n  println(1)\n}", "{\n" + setup + "\n  println(1)\n}"},
+		"CRLF":            {"{\r\n\tprintln(1)\r\n}", "{\r\n\tdefer startTelemetry()()\r\n\r\n\tprintln(1)\r\n}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			end := "\n"
+			if strings.Contains(tt.body, "\r") {
+				end = "\r\n"
+			}
+			files := map[string]string{"go.mod": "module example.com/a\n\ngo 1.26\n", "main.go": "package main" + end + end + "func main() " + tt.body + end, "serve.go": "package main\n\nimport \"net/http\"\n\nvar err = http.ListenAndServe(\"\", nil)\n"}
+			for name, text := range files {
+				require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+			}
+			p, root, err := makePatch(t, newParser(t), dir, instrument.Minimum)
+			require.NoError(t, err)
+			require.NoError(t, p.Apply(root))
+			got, err := root.ReadFile("main.go")
+			require.NoError(t, err)
+			require.Equal(t, "package main"+end+end+"func main() "+tt.want+end, string(got))
+		})
+	}
+}
+
 // TestGoVersions: the modules that this program has itself are added in the same versions.
 func TestGoVersions(t *testing.T) {
 	text, err := os.ReadFile("../../../go.mod")
