@@ -829,7 +829,7 @@ func (c *nodeCode) arguments(f *source, n *syntax.Node, b *nodeBoundary, maker, 
 	case "traceDatabase":
 		return q + b.system + q + ", "
 	case "traceJob":
-		return q + jobName(f, n, target) + q + ", "
+		return jobName(f, n, b, target) + ", "
 	case "traceProcess", "traceProducer":
 	default:
 		return ""
@@ -870,9 +870,28 @@ func reference(n *syntax.Node) bool {
 	return n.Kind == syntax.Name
 }
 
-// jobName returns the name of a scheduled job: that of its function, of the function that it calls, of the variable that holds
-// the job, or of the file.
-func jobName(f *source, n, handler *syntax.Node) string {
+// generic are names of files that say nothing of a job.
+var generic = []string{"app", "index", "main", "server"}
+
+// jobName returns the code for the name of a scheduled job: the name that the program gives it, that of its function, of the
+// function that it calls, of the variable that holds the job, of the file, or the schedule.
+func jobName(f *source, n *syntax.Node, b *nodeBoundary, handler *syntax.Node) string {
+	schedule := n.Arg(0)
+	var given *syntax.Node
+	if b.library == "node-schedule" && len(n.Args()) > 2 {
+		given, schedule = n.Arg(0), n.Arg(1)
+	}
+	for _, a := range n.Args() {
+		if name := a.Get("name"); name != nil {
+			given = name
+		}
+		if time := a.Get("cronTime"); time != nil {
+			schedule = time
+		}
+	}
+	if code := destination(f, given); code != "undefined" {
+		return code
+	}
 	names := []string{handler.Text}
 	if handler.Kind == syntax.Func {
 		names[0] = functionName(handler)
@@ -895,12 +914,17 @@ func jobName(f *source, n, handler *syntax.Node) string {
 	if p := n.Parent; p != nil && p.Kind == syntax.Assign {
 		names = append(names, p.Children[0].Text)
 	}
-	base := path.Base(f.Path)
-	stem, _, _ := strings.Cut(base, ".")
+	stem, _, _ := strings.Cut(path.Base(f.Path), ".")
+	if !slices.Contains(generic, stem) {
+		names = append(names, stem)
+	}
+	if schedule != nil && schedule.Kind == syntax.String {
+		names = append(names, schedule.Text)
+	}
 	for _, name := range append(names, stem) {
 		if plainText.MatchString(name) {
-			return name
+			return quoteOf(f) + name + quoteOf(f)
 		}
 	}
-	return "job"
+	return quoteOf(f) + "job" + quoteOf(f)
 }

@@ -189,6 +189,35 @@ func TestJavaScriptImports(t *testing.T) {
 	}
 }
 
+// TestJavaScriptJobs: the span of a job has the name that the program gives the job, or what says most about it.
+func TestJavaScriptJobs(t *testing.T) {
+	const body = "async () => { await f(); await g(); }"
+	for name, c := range map[string]struct{ file, code, want string }{
+		"option":              {"index.js", "require('node-cron').schedule('1 * * * *', " + body + ", { name: 'mails' })", "traceJob('mails', "},
+		"member":              {"index.js", "require('cron').CronJob.from({ cronTime: '1 * * * *', name: 'mails', onTick: () => f() })", "traceJob('mails', "},
+		"argument":            {"index.js", "require('node-schedule').scheduleJob('mails', '1 * * * *', () => f())", "traceJob('mails', "},
+		"variable":            {"index.js", "for (const n of ['a']) require('node-schedule').scheduleJob(n, '1 * * * *', () => q.add(n))", "traceJob(n, "},
+		"call as a name":      {"index.js", "require('node-schedule').scheduleJob(n(), '1 * * * *', () => f())", "traceJob('f', "},
+		"function":            {"index.js", "require('node-cron').schedule('1 * * * *', function mails() { f(); g(); })", "traceJob('mails', "},
+		"file":                {"mails.js", "require('node-cron').schedule('1 * * * *', " + body + ")", "traceJob('mails', "},
+		"schedule":            {"index.js", "require('node-cron').schedule('1 * * * *', " + body + ")", "traceJob('1 * * * *', "},
+		"schedule of members": {"main.js", "require('cron').CronJob.from({ cronTime: '1 * * * *', onTick: " + body + " })", "traceJob('1 * * * *', "},
+		"second argument":     {"main.js", "require('node-schedule').scheduleJob(n(), '1 * * * *', " + body + ")", "traceJob('1 * * * *', "},
+		"nothing":             {"main.js", "require('node-cron').schedule(time, " + body + ")", "traceJob('main', "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := makeFiles(t, newParser(t), map[string]string{"package.json": autoManifest, c.file: c.code + ";\n"})
+			var text strings.Builder
+			for _, f := range p.Files {
+				if f.Path == c.file {
+					text.Write(f.After)
+				}
+			}
+			require.Contains(t, text.String(), c.want)
+		})
+	}
+}
+
 // TestJavaScriptLeft: what other tracers and the code's own spans cover stays as it is, and so does what cannot be wrapped. A
 // step says why.
 func TestJavaScriptLeft(t *testing.T) {
