@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"net/http"
 
 	"github.com/opentracing/opentracing-go"
@@ -25,6 +26,19 @@ func used() opentracing.Tracer {
 	defer closer.Close()
 	opentracing.SetGlobalTracer(tracer)
 	return tracer
+}
+
+func assigned() io.Closer {
+	var tracer opentracing.Tracer
+	var closer io.Closer
+	tracer, closer = rows.Must("command")
+	opentracing.SetGlobalTracer(tracer)
+	return closer
+}
+
+func inject(span opentracing.Span, values map[string]string) {
+	tracer := used()
+	_ = tracer.Inject(span.Context(), opentracing.TextMap, opentracing.TextMapCarrier(values))
 }
 
 func run(ctx context.Context, request *http.Request) error {
