@@ -3,6 +3,8 @@
 package migrate
 
 import (
+	"bytes"
+	"cmp"
 	_ "embed"
 	"fmt"
 	"maps"
@@ -68,12 +70,8 @@ func javaScriptCall(s *script, c *syntax.Node) (string, bool) {
 	args := c.Args()
 	if receiver == nil {
 		i, ok := s.f.Imported(name)
-		if ok && s.isSource(i.Path) && i.Member == "initTracer" {
-			return s.initTracer(c)
-		}
 		if ok && s.isSource(i.Path) {
-			name = i.Member
-			return s.libraryCall(c, name, args)
+			return s.libraryCall(c, i.Member, args)
 		}
 		return "", false
 	}
@@ -93,7 +91,11 @@ func javaScriptCall(s *script, c *syntax.Node) (string, bool) {
 	case k == tracerValue:
 		switch name {
 		case "startSpan":
+			s.markTracer(receiver)
 			return s.jsStart(c, code(), args)
+		case "trace", "wrap":
+			s.markTracer(receiver)
+			return s.ddLocal(c, name, args)
 		case "inject":
 			if len(args) != 3 || !s.textFormat(args[1]) {
 				return s.failCall(c, "The format of inject is in no table.")
@@ -111,7 +113,12 @@ func javaScriptCall(s *script, c *syntax.Node) (string, bool) {
 			return s.ddInit(c, receiver)
 		case "close":
 			return "", false // the setup adds it
-		case "scope", "use", "trace", "wrap", "setUrl", "dogstatsd", "setUser", "appsec", "profilerStarted":
+		case "scope":
+			if c.Parent.Kind == syntax.Member { // a method of the scope
+				return "", false
+			}
+			return s.failCall(c, "%s is in no table.", s.brief(c.Callee()))
+		case "use", "setUrl", "dogstatsd", "setUser", "appsec", "profilerStarted":
 			return s.failCall(c, "%s is in no table.", s.brief(c.Callee()))
 		}
 	case k == spanValue:
@@ -142,6 +149,11 @@ func javaScriptCall(s *script, c *syntax.Node) (string, bool) {
 		case "setBaggageItem", "getBaggageItem", "tracer", "logEvent", "addReference", "addLink":
 			return s.failCall(c, "%s is in no table.", s.brief(c.Callee()))
 		}
+	case k == contextValue && (name == "toTraceId" || name == "toSpanId" || name == "toTraceparent"):
+		if of, context := methodOf(receiver); context == "context" && s.kind(of) == spanValue && len(args) == 0 && name != "toTraceparent" && !s.unit.rooted {
+			return s.receiverText(receiver) + ".spanContext()." + map[string]string{"toTraceId": "traceId", "toSpanId": "spanId"}[name], true
+		}
+		return s.failCall(c, "%s is in no table.", s.brief(c.Callee()))
 	case k == unknownValue && receiver.Kind == syntax.Call:
 		inner, scope := receiver.Method()
 		if scope != "scope" || s.kind(inner) != tracerValue {
@@ -154,7 +166,16 @@ func javaScriptCall(s *script, c *syntax.Node) (string, bool) {
 		case name == "activate" && len(args) == 2:
 			s.mark(receiver)
 			return fmt.Sprintf("%[1]s.with(%[2]s.setSpan(%[1]s.active(), %[3]s), %[4]s)", s.use("context"), s.use("trace"), s.text(args[0]), s.text(args[1])), true
+		case name == "bind" && (len(args) == 1 || len(args) == 2):
+			s.mark(receiver)
+			context := s.use("context")
+			active := context + ".active()"
+			if len(args) == 2 {
+				active = fmt.Sprintf("%s.setSpan(%s, %s)", s.use("trace"), active, s.text(args[1]))
+			}
+			return context + ".bind(" + active + ", " + s.text(args[0]) + ")", true
 		}
+		return s.failCall(c, "%s is in no table.", s.brief(c.Callee()))
 	}
 	return "", false
 }
@@ -186,10 +207,7 @@ func (s *script) libraryCall(c *syntax.Node, name string, args []*syntax.Node) (
 			return "", true
 		}
 	case "initTracer", "initTracerFromEnv":
-		if name == "initTracer" {
-			s.mark(c.Callee())
-			return s.initTracer(c)
-		}
+		return s.initTracer(c, name)
 	case "childOf", "followsFrom":
 		return "", false // of references
 	}
@@ -202,97 +220,218 @@ func (s *script) scope() string {
 	return strings.TrimSuffix(name, path.Ext(name))
 }
 
+// markTracer covers the tracer of the Datadog library, which stays as a name.
+func (s *script) markTracer(receiver *syntax.Node) {
+	if i, ok := s.f.Imported(receiver.Text); ok && receiver.Kind == syntax.Name && isDatadog(i) {
+		s.done[receiver], s.tracers[receiver] = true, true
+	}
+}
+
+// isDatadog reports whether an import is the tracer of Datadog.
+func isDatadog(i syntax.Import) bool {
+	return i.Path == "dd-trace" && (i.Member == "" || i.Member == "default" || i.Member == "tracer") || i.Path == "ddtrace" && i.Member == "tracer"
+}
+
+// ddLocal rewrites tracer.trace(name, options, f) and tracer.wrap(name, options, f) of dd-trace.
+func (s *script) ddLocal(c *syntax.Node, method string, args []*syntax.Node) (string, bool) {
+	if len(args) < 2 || len(args) > 3 || len(args) == 2 && args[1].Kind == syntax.Object {
+		return s.failCall(c, "The arguments of %s are in no table.", method)
+	}
+	receiver, _ := c.Method()
+	name, options, parent, ok := s.jsSpan(c, method, args[:len(args)-1])
+	if !ok {
+		return "", false
+	}
+	if parent != "" {
+		parent = ", " + parent
+	}
+	function := map[string]string{"trace": "local", "wrap": "wrap"}[method]
+	return s.helper(function) + "(" + s.text(receiver) + ", " + name + ", " + s.text(args[len(args)-1]) + ", " + cmp.Or(options, "{}") + parent + ")", true
+}
+
+// helper returns the name in the file of a function of an added module.
+func (s *script) helper(name string) string {
+	if s.helpers[name] == "" {
+		s.helpers[name] = s.fresh(name)
+	}
+	return s.helpers[name]
+}
+
 // jsStart rewrites tracer.startSpan(name, options).
 func (s *script) jsStart(c *syntax.Node, tracer string, args []*syntax.Node) (string, bool) {
-	if len(args) == 0 || len(args) > 2 || len(args) == 2 && args[1].Kind != syntax.Object {
-		return s.fail(c, "The options of startSpan are no object literal.")
+	if len(args) == 2 && args[1].Kind == syntax.Conditional && isCondition(args[1].Children[0]) {
+		choice := args[1].Children
+		yes, ok := s.jsStart(c, tracer, []*syntax.Node{args[0], choice[1]})
+		if !ok {
+			return "", false
+		}
+		no, ok := s.jsStart(c, tracer, []*syntax.Node{args[0], choice[2]})
+		text := s.text(choice[0]) + " ? " + yes + " : " + no
+		if c.Parent.Kind != syntax.Assign {
+			text = "(" + text + ")"
+		}
+		return text, ok
 	}
-	name, parent := s.text(args[0]), ""
+	name, options, parent, ok := s.jsSpan(c, "startSpan", args)
+	if !ok {
+		return "", false
+	}
+	if parent != "" {
+		parent = ", " + parent
+		options = cmp.Or(options, "{}")
+	}
+	if options != "" {
+		options = ", " + options
+	}
+	return tracer + ".startSpan(" + name + options + parent + ")", true
+}
+
+// isCondition reports whether an expression can stand before "?" without parentheses.
+func isCondition(n *syntax.Node) bool {
+	switch n.Kind {
+	case syntax.Name, syntax.Member, syntax.Call:
+		return true
+	case syntax.Operator:
+		return slices.Contains([]string{"!", "==", "===", "!=", "!==", "&&", "||"}, n.Text)
+	}
+	return false
+}
+
+// jsSpan returns the name, the options and the parent of a span for the name and options of startSpan, trace or wrap.
+func (s *script) jsSpan(c *syntax.Node, method string, args []*syntax.Node) (name, object, parent string, ok bool) {
+	fail := func(n *syntax.Node, format string, a ...any) (string, string, string, bool) {
+		s.fail(n, format, a...)
+		return "", "", "", false
+	}
+	if len(args) == 0 || len(args) > 2 || len(args) == 2 && s.object(args[1]).Kind != syntax.Object {
+		return fail(c, "The options of %s are no object literal.", method)
+	}
+	name = s.text(args[0])
 	var start jsStarting
 	if kind := s.hoists[c]; kind != "" {
 		start.kind = spanKinds[kind]
 	}
 	var options []string
 	if len(args) == 2 {
-		for _, p := range args[1].Children {
+		for _, p := range s.object(args[1]).Children {
 			if p.Kind != syntax.Pair || p.Children[0].Kind != syntax.String {
-				return s.fail(p, "%s is no option of startSpan that a table knows.", s.brief(p))
+				return fail(p, "%s is no option of %s that a table knows.", s.brief(p), method)
 			}
-			value := p.Value()
-			switch key := p.Children[0].Text; key {
-			case "childOf":
+			value := s.object(p.Value())
+			switch key := p.Children[0].Text; {
+			case key == "childOf" && method != "wrap":
 				text, ok := s.spanContextOf(value)
 				if !ok || parent != "" {
-					return "", false
+					return "", "", "", false
 				}
 				parent = text
-			case "references":
+			case key == "references" && method == "startSpan":
 				if value.Kind != syntax.List || len(value.Children) != 1 || value.Children[0].Kind != syntax.Call || parent != "" {
-					return s.fail(p, "A span has one parent in OpenTelemetry; the references are not known, or several.")
+					return fail(p, "A span has one parent in OpenTelemetry; the references are not known, or several.")
 				}
 				ref := value.Children[0]
 				if _, f := ref.Method(); f != "childOf" && f != "followsFrom" || len(ref.Args()) != 1 {
-					return s.fail(p, "The reference is in no table.")
+					return fail(p, "The reference is in no table.")
 				}
 				s.mark(ref.Callee())
 				text, ok := s.spanContextOf(ref.Args()[0])
 				if !ok {
-					return "", false
+					return "", "", "", false
 				}
 				parent = text
-			case "tags":
+			case key == "tags":
 				if value.Kind != syntax.Object {
-					return s.fail(p, "The tags of startSpan are no object literal.")
+					return fail(p, "The tags of %s are no object literal.", method)
 				}
 				attributes, ok := s.jsAttributes(value, &start)
 				if !ok {
-					return "", false
+					return "", "", "", false
 				}
 				if attributes != "{}" {
 					options = append(options, "attributes: "+attributes)
 				}
-			case "startTime":
+			case key == "startTime" && method == "startSpan":
 				options = append(options, "startTime: "+s.text(value))
+			case key == "resource" && method != "startSpan":
+				start.name = s.text(value)
+			case key == "type" && method != "startSpan":
+				kind, ok := s.tagOf(value)
+				if !ok {
+					return fail(p, "The type of the span is not known.")
+				}
+				start.setType(kind, value)
+			case key == "service" && (method != "startSpan" || s.unit.rooted):
+				if !s.ddService(value) {
+					return fail(p, anotherService)
+				}
 			default:
-				return s.fail(p, "The option %s of startSpan is in no table.", key)
+				return fail(p, "The option %s of %s is in no table.", key, method)
 			}
 		}
 	}
+	var more []string
 	if start.name != "" {
-		operation := fmt.Sprintf("'operation.name': %s", name)
+		more = append(more, "'operation.name': "+name)
+		name = start.name
+	}
+	if start.other != nil {
+		more = append(more, "'span.type': "+s.text(start.other))
+	}
+	if len(more) > 0 {
 		added := false
 		for i, o := range options {
 			if rest, ok := strings.CutPrefix(o, "attributes: {"); ok {
-				options[i], added = "attributes: { "+operation+","+rest, true
+				options[i], added = "attributes: { "+strings.Join(more, ", ")+","+rest, true
 			}
 		}
 		if !added {
-			options = append(options, "attributes: { "+operation+" }")
+			options = append(options, "attributes: { "+strings.Join(more, ", ")+" }")
 		}
-		name = start.name
 	}
-	if parent == "" && s.unit.rooted {
+	if parent == "" && s.unit.rooted && method == "startSpan" {
 		options = append(options, "root: true")
 	}
-	if start.kind != "" {
-		options = append([]string{"kind: " + s.use("SpanKind") + "." + strings.ToUpper(start.kind)}, options...)
+	if kind := cmp.Or(start.kind, start.typed); kind != "" {
+		options = append([]string{"kind: " + s.use("SpanKind") + "." + strings.ToUpper(kind)}, options...)
 	}
-	out := []string{name}
-	if len(options) > 0 || parent != "" {
-		object := "{}"
-		if len(options) > 0 {
-			object = "{ " + strings.Join(options, ", ") + " }"
-		}
-		out = append(out, object)
+	if len(options) > 0 {
+		object = "{ " + strings.Join(options, ", ") + " }"
 	}
-	if parent != "" {
-		out = append(out, parent)
-	}
-	return tracer + ".startSpan(" + strings.Join(out, ", ") + ")", true
+	return name, object, parent, true
 }
 
 // jsStarting is what the tags of a start say besides attributes.
-type jsStarting struct{ kind, name string }
+type jsStarting struct {
+	kind, name string
+	typed      string       // the kind for Datadog's type of the span
+	other      *syntax.Node // a type that has no kind
+}
+
+// setType sets the kind for Datadog's type of a span.
+func (j *jsStarting) setType(kind string, value *syntax.Node) {
+	if j.typed = datadogTypes[kind]; j.typed == "" {
+		j.other = value
+	}
+}
+
+const anotherService = "The span has another service than others; in OpenTelemetry a process has one service."
+
+// oneService reports whether a service is that of the other spans of the unit.
+func (s *script) oneService(service *syntax.Node) bool {
+	same, ok := s.f.Known(service)
+	if !ok {
+		same = s.f.Code(service)
+	}
+	s.unit.service = cmp.Or(s.unit.service, same)
+	return s.unit.service == same
+}
+
+// ddService removes the service of a span of Datadog. It reports whether other spans have the same.
+func (s *script) ddService(service *syntax.Node) bool {
+	s.mark(service)
+	s.note(service, "The service of the span is removed: a span has the service of its process. Set OTEL_SERVICE_NAME to it.")
+	return s.oneService(service)
+}
 
 // jsAttributes returns the attributes for an object of tags. Tags that only a start has are in start, nil if there is
 // none.
@@ -309,15 +448,14 @@ func (s *script) jsAttributes(o *syntax.Node, start *jsStarting) (string, bool) 
 		switch {
 		case known && (k == "span.kind" || k == "resource.name" || k == "span.type") && start != nil:
 			v, ok := s.tagOf(value)
-			kind := spanKinds[v]
-			if k == "span.type" {
-				kind = datadogTypes[v]
-			}
-			if k == "resource.name" {
+			switch {
+			case k == "resource.name":
 				start.name = s.text(value)
-			} else if ok && kind != "" {
-				start.kind = kind
-			} else {
+			case k == "span.type" && ok:
+				start.setType(v, value)
+			case k == "span.kind" && spanKinds[v] != "":
+				start.kind = spanKinds[v]
+			default:
 				s.blockAt(p, "The %s of the span is in no table.", k)
 				return "", false
 			}
@@ -442,22 +580,21 @@ func (s *script) jsLog(c *syntax.Node, span string, args []*syntax.Node) (string
 const propagationNote = "Requests carry traceparent instead of the old headers. Configure the old propagation beside it until all peers are migrated."
 
 // initTracer rewrites initTracer(config, options) of jaeger-client to the one of the added module.
-func (s *script) initTracer(c *syntax.Node) (string, bool) {
+func (s *script) initTracer(c *syntax.Node, function string) (string, bool) {
 	args := c.Args()
 	if len(args) == 0 {
 		s.blockAt(c, "The configuration of the tracer is not known.")
 		return "", false
 	}
 	s.mark(c.Callee())
-	s.setup = true
 	s.note(c, "The exporter reads its endpoint from OTEL_EXPORTER_OTLP_ENDPOINT. Set it where the address of the Jaeger agent or collector is configured. "+propagationNote)
+	if function == "initTracerFromEnv" {
+		s.note(args[0], "JAEGER_* variables are not read any more. Replace them by OTEL_* variables, which apply where this configuration has no value.")
+	}
 	if len(args) > 1 {
 		s.note(args[1], "The options of the tracer are removed: the logger has no counterpart, and tags belong to OTEL_RESOURCE_ATTRIBUTES.")
 	}
-	if len(args) == 1 && c.Callee().Kind == syntax.Name {
-		return "", false // only its import changes
-	}
-	return "initTracer(" + s.text(args[0]) + ")", true
+	return s.helper("initTracer") + "(" + s.text(args[0]) + ")", true
 }
 
 // ddInit rewrites require('dd-trace').init(options).
@@ -473,8 +610,13 @@ func (s *script) ddInit(c, receiver *syntax.Node) (string, bool) {
 			}
 			switch key {
 			case "service", "env", "version":
+				if key == "service" && s.unit.service == "" {
+					s.oneService(p.Value())
+				}
 				name := map[string]string{"service": "serviceName", "env": "environment", "version": "version"}[key]
 				out = append(out, name+": "+s.text(p.Value()))
+			case "sampleRate":
+				out = append(out, "sampler: { type: "+s.quote("probabilistic")+", param: "+s.text(p.Value())+" }")
 			case "logInjection", "runtimeMetrics", "profiling", "startupLogs", "debug", "hostname", "port", "url":
 				s.note(p, fmt.Sprintf("The setting %s is removed; OTEL_* variables configure the SDK.", key))
 			default:
@@ -490,17 +632,19 @@ func (s *script) ddInit(c, receiver *syntax.Node) (string, bool) {
 		return "", false
 	}
 	s.mark(receiver)
-	s.setup = true
-	s.note(c, "The Datadog tracer instruments libraries by itself. Add their instrumentation, such as @opentelemetry/auto-instrumentations-node, to opentelemetry.js. "+propagationNote)
-	return "initTracer(" + config + ")", true
+	s.note(c, ddSetupNote)
+	return s.helper("initTracer") + "(" + config + ")", true
 }
 
+const ddSetupNote = "The Datadog tracer instruments libraries by itself. Add their instrumentation, such as @opentelemetry/auto-instrumentations-node, to the added module, and replace the DD_* variables by OTEL_* variables. " + propagationNote
+
 var (
-	jsRequire = `(?m)^[ \t]*(?:const|let|var)\s+(?:\{(?:[^{}]|\{[^{}]*\})*\}|[\w$]+)\s*=\s*require\(\s*['"](?:%s)['"]\s*\)[ \t]*;?[ \t]*$`
+	jsRequire = `(?m)^[ \t]*(?:const|let|var)\s+(?:\{(?:[^{}]|\{[^{}]*\})*\}|[\w$]+)\s*=\s*require\(\s*['"](?:%s)['"]\s*\)(?:\.[\w$]+)?[ \t]*;?[ \t]*$`
 	jsImport  = `(?m)^[ \t]*import\s+(?:type\s+)?[\w$*{}\s,]+\s+from\s+['"](?:%s)['"][ \t]*;?[ \t]*$`
 	jsLibrary = `opentracing(?:/[\w/]+)?|jaeger-client|dd-trace(?:/[\w/]+)?|@opencensus/(?:nodejs|nodejs-base|core|exporter-(?:zipkin|jaeger|ocagent)|propagation-(?:b3|tracecontext))|zipkin|zipkin-context-cls|zipkin-transport-http`
 	requires  = regexp.MustCompile(fmt.Sprintf(jsRequire, jsLibrary))
 	importsES = regexp.MustCompile(fmt.Sprintf(jsImport, jsLibrary))
+	ddInits   = regexp.MustCompile(`(?m)^[ \t]*(?:require\(\s*['"]dd-trace/init['"]\s*\)|import\s+['"]dd-trace/init['"])[ \t]*;?[ \t]*$`)
 	jsTags    = regexp.MustCompile(`(?m)^[ \t]*(?:const|let|var)\s+\{[^{}]*\}\s*=\s*[\w$]+[ \t]*;?[ \t]*$`)
 )
 
@@ -508,9 +652,15 @@ var (
 func javaScriptImports(s *script) ([]edit, bool) {
 	source := s.f.Source
 	var places [][]int
-	places = append(places, requires.FindAllIndex(source, -1)...)
+	for _, p := range requires.FindAllIndex(source, -1) {
+		if !bytes.HasPrefix(bytes.TrimLeft(source[p[1]:], " \t\r\n"), []byte{'.'}) { // .init() on the next line
+			places = append(places, p)
+		}
+	}
 	es := importsES.FindAllIndex(source, -1)
 	places = append(places, es...)
+	inits := ddInits.FindAllIndex(source, -1)
+	places = append(places, inits...)
 	slices.SortFunc(places, func(a, b []int) int { return a[0] - b[0] })
 	inPlace := func(offset int) bool {
 		return slices.ContainsFunc(places, func(p []int) bool { return p[0] <= offset && offset <= p[1] })
@@ -527,6 +677,7 @@ func javaScriptImports(s *script) ([]edit, bool) {
 			s.mark(n)
 		}
 	}
+	first := len(source)
 	initialized := false // const tracer = require('dd-trace').init(...)
 	for _, i := range s.f.Imports {
 		if !s.isSource(i.Path) || i.Node == nil || inPlace(i.Node.Start) {
@@ -534,6 +685,7 @@ func javaScriptImports(s *script) ([]edit, bool) {
 		}
 		if s.done[i.Node] {
 			initialized = true
+			first = min(first, i.Node.Start)
 			continue
 		}
 		s.blockAt(i.Node, "The import of %s has a form that no table knows.", i.Path)
@@ -545,6 +697,16 @@ func javaScriptImports(s *script) ([]edit, bool) {
 				s.settings[n.Text] = n
 			}
 		}
+	}
+	var statements []string // after the imports
+	for _, i := range s.f.Imports {
+		if isDatadog(i) && i.Name != "" && inPlace(i.Node.Start) && s.tracerStays(i.Name, inPlace) {
+			statements = append(statements, "const "+i.Name+" = "+s.jsTracer())
+		}
+	}
+	if len(inits) > 0 {
+		statements = append(statements, s.helper("initTracer")+"({})")
+		s.note(&syntax.Node{Start: inits[0][0]}, ddSetupNote)
 	}
 	if !s.left() || s.unit.blocked {
 		return nil, false
@@ -607,44 +769,106 @@ func javaScriptImports(s *script) ([]edit, bool) {
 	if len(places) > 0 && strings.HasSuffix(strings.TrimSpace(string(source[places[0][0]:places[0][1]])), ";") || len(places) == 0 && strings.Contains(string(source), ";\n") {
 		end = ";"
 	}
-	line := func(names, from string) {
+	line := func(from string, names ...string) {
 		if esm {
-			lines = append(lines, "import { "+names+" } from "+s.quote(from)+end)
+			lines = append(lines, "import { "+strings.Join(names, ", ")+" } from "+s.quote(from)+end)
 		} else {
-			lines = append(lines, "const { "+names+" } = require("+s.quote(from)+")"+end)
+			lines = append(lines, "const { "+strings.Join(names, ", ")+" } = require("+s.quote(from)+")"+end)
 		}
 	}
 	if len(names) > 0 {
-		line(strings.Join(names, ", "), "@opentelemetry/api")
+		line("@opentelemetry/api", names...)
 		s.unit.packages["@opentelemetry/api"] = true
 	}
-	if s.setup {
-		ext := path.Ext(s.f.Path)
-		from := "./opentelemetry"
+	for _, module := range jsModules {
+		var names []string
+		for _, name := range module.functions {
+			switch local := s.helpers[name]; local {
+			case "":
+			case name:
+				names = append(names, name)
+			default:
+				names = append(names, name+map[bool]string{true: " as ", false: ": "}[esm]+local)
+			}
+		}
+		if len(names) == 0 {
+			continue
+		}
+		ext, from := path.Ext(s.f.Path), "./"+module.name
 		if esm && s.f.Language == syntax.JavaScript {
 			from += ext
 		}
-		line("initTracer", from)
-		s.addSetup(esm, ext)
+		line(from, names...)
+		s.addModule(module, ext, esm)
 	}
-	if s.local != "" {
-		name, ext, from := "local", path.Ext(s.f.Path), "./opentelemetry-local"
-		if esm && s.f.Language == syntax.JavaScript {
-			from += ext
-		}
-		if s.local != name {
-			name += map[bool]string{true: " as ", false: ": "}[esm] + s.local
-		}
-		line(name, from)
-		s.addModule("opentelemetry-local", ext, jsLocal, "local", esm)
-		s.unit.packages["@opentelemetry/api"] = true
+	for i := range statements {
+		statements[i] += end
 	}
-	edits := replaceLines(source, places, lines)
-	if len(places) == 0 && len(lines) > 0 {
+	if !esm && len(places) > 0 {
+		lines, statements = append(lines, statements...), nil
+	}
+	var edits []edit
+	if len(places) > 0 && (esm || places[0][0] < first) {
+		edits, lines = replaceLines(source, places, lines), nil
+	} else {
+		edits = replaceLines(source, places, nil)
+	}
+	if len(lines) > 0 {
 		at := s.top()
 		edits = append(edits, edit{at, at, strings.Join(lines, "\n") + "\n"})
 	}
+	if len(statements) > 0 {
+		at := s.afterImports(places[len(places)-1][1])
+		edits = append(edits, edit{at, at, "\n\n" + strings.Join(statements, "\n")})
+	}
 	return edits, true
+}
+
+// tracerStays covers the tracer of the Datadog library where it is a value. It reports whether code uses it.
+func (s *script) tracerStays(name string, inPlace func(int) bool) bool {
+	stays := false
+	for n := range s.f.Root.All() {
+		if n.Kind != syntax.Name || n.Text != name || inPlace(n.Start) || n.Parent == nil {
+			continue
+		}
+		assigned := n.Parent.Kind == syntax.Assign && n.Parent.Value() != n
+		if !s.done[n] && !assigned && n.Parent.Kind != syntax.Member {
+			s.done[n], s.tracers[n] = true, true
+		}
+		stays = stays || s.tracers[n]
+	}
+	return stays
+}
+
+// afterImports returns the offset after the imports of ES modules that follow an offset without other statements between.
+func (s *script) afterImports(at int) int {
+	next := len(s.f.Source)
+	for _, n := range s.f.Root.Children {
+		if n.Start >= at {
+			next = n.Start
+			break
+		}
+	}
+	for _, i := range s.f.Imports {
+		if i.Node == nil || i.Node.Start < at || i.Node.End > next {
+			continue
+		}
+		line, _, _ := bytes.Cut(s.f.Source[i.Node.End:next], []byte{'\n'})
+		at = max(at, i.Node.End+len(line))
+	}
+	return at
+}
+
+// jsModule is a module that a migration adds.
+type jsModule struct {
+	name, text string
+	functions  []string
+	packages   []string
+}
+
+var jsModules = []jsModule{
+	{"opentelemetry", javaScriptSetup, []string{"initTracer"}, []string{"@opentelemetry/exporter-trace-otlp-http", "@opentelemetry/resources", "@opentelemetry/sdk-trace-node"}},
+	{"opentelemetry-local", jsLocal, []string{"local", "wrap"}, nil},
 }
 
 // top returns the offset of the first statement after directives and comments.
@@ -658,20 +882,16 @@ func (s *script) top() int {
 	return 0
 }
 
-// addSetup adds the module that sets up the SDK.
-func (s *script) addSetup(esm bool, ext string) {
-	packages := []string{"@opentelemetry/api", "@opentelemetry/exporter-trace-otlp-http", "@opentelemetry/resources", "@opentelemetry/sdk-trace-node"}
-	for _, p := range packages {
+// addModule adds a module beside the file.
+func (s *script) addModule(module jsModule, ext string, esm bool) {
+	s.unit.packages["@opentelemetry/api"] = true
+	for _, p := range module.packages {
 		s.unit.packages[p] = true
 	}
-	s.addModule("opentelemetry", ext, javaScriptSetup, "initTracer", esm)
-}
-
-// addModule adds a module with a function beside the file.
-func (s *script) addModule(name, ext, text, function string, esm bool) {
+	text := module.text
 	if !esm {
 		text = regexp.MustCompile(`(?m)^import (\{[^}]*\}) from ('[^']*')$`).ReplaceAllString(text, "const $1 = require($2)")
-		text = strings.Replace(text, "export function "+function, "function "+function, 1) + "\nmodule.exports = { " + function + " }\n"
+		text = strings.ReplaceAll(text, "export function ", "function ") + "\nmodule.exports = { " + strings.Join(module.functions, ", ") + " }\n"
 		text = "'use strict'\n\n" + text
 	}
 	if s.f.Language == syntax.TypeScript {
@@ -680,11 +900,15 @@ func (s *script) addModule(name, ext, text, function string, esm bool) {
 			"sampler(config)", "sampler(config: any)",
 			"close(done)", "close(done?: (err?: unknown) => void)",
 			"const attributes = {}", "const attributes: Record<string, string> = {}",
-			"local(tracer, name, f)", "local(tracer: any, name: string, f: () => any): any",
-			"(span) =>", "(span: any) =>", "(err) =>", "(err: any) =>", "(output) =>", "(output: any) =>", "let result\n", "let result: any\n",
+			"local(tracer, name, f, options, parent = context.active())", "local<T>(tracer: any, name: string, f: (span: any, done: any) => T, options?: any, parent = context.active()): T",
+			"wrap(tracer, name, f, options)", "wrap<F extends (...args: any[]) => any>(tracer: any, name: string, f: F, options: any): F",
+			"Object.defineProperties(wrapped, Object.getOwnPropertyDescriptors(f))", "Object.defineProperties(wrapped, Object.getOwnPropertyDescriptors(f)) as any",
+			"function (...args)", "function (this: any, ...args: any[])", "function (...results)", "function (this: any, ...results: any[])",
+			"const end = (err) =>", "const end = (err?: any) =>", "(span, done) =>", "(span: any, done: any) =>",
+			"(span) =>", "(span: any) =>", "(err) =>", "(err: any) =>", "(output) =>", "(output: any) =>", "result = options ? f(span) : f()", "result = options ? f(span, undefined) : (f as any)()", "let result\n", "let result: any\n",
 		).Replace(text)
 	}
-	s.unit.created[path.Join(path.Dir(s.f.Path), name+ext)] = []byte(text)
+	s.unit.created[path.Join(path.Dir(s.f.Path), module.name+ext)] = []byte(text)
 }
 
 // javaScriptSetup is the module that sets up the SDK.
@@ -693,4 +917,10 @@ func (s *script) addModule(name, ext, text, function string, esm bool) {
 var javaScriptSetup string
 
 // javaScriptManifest replaces the dependencies of package.json.
-func javaScriptManifest(u *scriptUnit) { u.jsonManifest(path.Join(u.dir, "package.json")) }
+func javaScriptManifest(u *scriptUnit) {
+	name := path.Join(u.dir, "package.json")
+	u.jsonManifest(name)
+	if u.rooted && !slices.ContainsFunc(u.files, func(s *script) bool { return s.helpers["initTracer"] != "" }) {
+		u.open(name, 0, "No file initializes the tracer. Replace dd-trace/init in the command of the process by a module that sets up the SDK.")
+	}
+}

@@ -386,8 +386,7 @@ func (s *script) jsCensusSetup(c *syntax.Node) (string, bool) {
 	}
 	s.note(c, note+"OpenCensus instruments libraries by itself. Add their instrumentation, such as @opentelemetry/auto-instrumentations-node, to the added module. "+propagationNote)
 	s.mark(c.Callee())
-	s.setup = true
-	return "initTracer({ " + service + "sampler: { type: " + s.quote("probabilistic") + ", param: " + rate + " } })", true
+	return s.helper("initTracer") + "({ " + service + "sampler: { type: " + s.quote("probabilistic") + ", param: " + rate + " } })", true
 }
 
 // jsService returns the source of the service in the options of an exporter, "" for none.

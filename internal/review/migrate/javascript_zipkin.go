@@ -86,10 +86,7 @@ func (s *script) jsZipkin(n *syntax.Node) (text string, ok, known bool) {
 	}
 	switch {
 	case name == "local" && len(args) == 2:
-		if s.local == "" {
-			s.local = s.fresh("local")
-		}
-		return s.local + "(" + s.text(receiver) + ", " + s.list(args) + ")", true, true
+		return s.helper("local") + "(" + s.text(receiver) + ", " + s.list(args) + ")", true, true
 	case name == "scoped" && len(args) == 1:
 		if text, ok := s.zipkinScoped(n, args[0]); ok {
 			return text, true, true
@@ -117,7 +114,7 @@ func (s *script) jsZipkin(n *syntax.Node) (text string, ok, known bool) {
 		return done(s.zipkinActive()+".addEvent("+s.text(args[0])+")", true)
 	case name == "recordRpc" && len(args) == 1 && statement:
 		return done(s.zipkinActive()+".updateName("+s.text(args[0])+")", true)
-	case name == "recordServiceName" && len(args) == 1 && statement && s.zipkinService(args[0]):
+	case name == "recordServiceName" && len(args) == 1 && statement && s.oneService(args[0]):
 		s.mark(n)
 		return "", true, true
 	case name == "recordAnnotation" && len(args) == 1 && statement:
@@ -187,18 +184,6 @@ func (s *script) zipkinAnnotation(n *syntax.Node) (string, bool) {
 		return s.zipkinActive() + ".setAttributes({ " + strings.Join(out, ", ") + " })", true
 	}
 	return "", false
-}
-
-// zipkinService reports whether a service is that of the other spans.
-func (s *script) zipkinService(n *syntax.Node) bool {
-	service, ok := s.f.Known(n)
-	if !ok {
-		service = s.f.Code(n)
-	}
-	if s.unit.service == "" {
-		s.unit.service = service
-	}
-	return service == s.unit.service
 }
 
 // zipkinBody returns the statements of a function without parameters, nil for another value.
@@ -298,8 +283,8 @@ func (s *script) zipkinStart(create *syntax.Node, statements []*syntax.Node, run
 		}
 		switch _, record := n.Method(); record {
 		case "recordServiceName":
-			if !s.zipkinService(args[0]) {
-				s.blockAt(n, "The span has another service than others; in OpenTelemetry a process has one service.")
+			if !s.oneService(args[0]) {
+				s.blockAt(n, anotherService)
 				return "", false
 			}
 			gone = append(gone, n)
@@ -395,7 +380,7 @@ func (s *script) zipkinSetup(c *syntax.Node) (string, bool) {
 		value := p.Value()
 		switch p.Children[0].Text {
 		case "localServiceName":
-			if !s.zipkinService(value) {
+			if !s.oneService(value) {
 				s.blockAt(p, "The tracer has another service than spans; in OpenTelemetry a process has one service.")
 				return "", false
 			}
@@ -428,11 +413,10 @@ func (s *script) zipkinSetup(c *syntax.Node) (string, bool) {
 	}
 	s.note(c, note+propagationNote)
 	s.mark(c.Callee())
-	s.setup = true
-	return "initTracer({ " + service + "sampler: { " + sampler + " } })", true
+	return s.helper("initTracer") + "({ " + service + "sampler: { " + sampler + " } })", true
 }
 
-// jsLocal is the module for tracer.local of zipkin-js.
+// jsLocal is the module for tracer.local of zipkin-js, and for tracer.trace and tracer.wrap of dd-trace.
 //
 //go:embed helpers/opentelemetry-local.js
 var jsLocal string

@@ -153,6 +153,9 @@ func TestLeftRace(t *testing.T) {
 	jsCensus := func(code string) map[string]string {
 		return map[string]string{"package.json": "{}", "a.js": "const tracing = require('@opencensus/nodejs')\nconst { SpanKind } = require('@opencensus/core')\nconst { ZipkinTraceExporter } = require('@opencensus/exporter-zipkin')\n" + code + "\n"}
 	}
+	datadog := func(code string) map[string]string {
+		return map[string]string{"package.json": "{}", "a.js": "let tracer = require('dd-trace')\n" + code + "\n"}
+	}
 	zipkin := func(code string) map[string]string {
 		return map[string]string{"package.json": "{}", "a.js": "const zipkin = require('zipkin')\nconst { Annotation } = require('zipkin')\n" + code + "\n"}
 	}
@@ -204,6 +207,17 @@ func TestLeftRace(t *testing.T) {
 		"JavaScript: an unknown name":     {js("module.exports = new opentracing.MockTracer()"), "a.js:2: opentracing.MockTracer is in no table"},
 		"JavaScript: a branch":            {js("try { f() } catch (e) {\n  if (e) span.setTag('error', e)\n}"), "a.js:3: The tag error has the value e, which no table knows."},
 		"JavaScript: a bound function":    {js("const { globalTracer } = opentracing\nglobalTracer().startSpan('a')"), "a.js:3: globalTracer is used in a way that no table knows."},
+		"dd-trace: a plugin":              {datadog("tracer.use('express')"), "a.js:2: tracer.use is in no table."},
+		"dd-trace: an unknown member":     {datadog("f(tracer.llmobs)"), "a.js:2: tracer.llmobs is in no table"},
+		"dd-trace: a setting":             {datadog("tracer.init({ tags })"), "a.js:2: The setting tags of the Datadog tracer is in no table."},
+		"dd-trace: options elsewhere":     {datadog("tracer.trace('a', options, f)"), "a.js:2: The options of trace are no object literal."},
+		"dd-trace: options of a call":     {datadog("tracer.wrap('a', { tags: x }, f)"), "a.js:2: The tags of wrap are no object literal."},
+		"dd-trace: no function":           {datadog("tracer.trace('a', {})"), "a.js:2: The arguments of trace are in no table."},
+		"dd-trace: an option":             {datadog("tracer.trace('a', { measured: true }, f)"), "a.js:2: The option measured of trace is in no table."},
+		"dd-trace: two services":          {datadog("tracer.trace('a', { service: 'b' }, f)\ntracer.trace('a', { service: 'c' }, f)"), "a.js:3: The span has another service than others"},
+		"dd-trace: a scope":               {datadog("const scope = tracer.scope()"), "a.js:2: tracer.scope is in no table."},
+		"dd-trace: an assigned tracer":    {datadog("tracer = tracer.init()"), "a.js:2: tracer is in no table, or used in a way that no table knows."},
+		"dd-trace: an id":                 {datadog("f(span.context().toTraceId())"), "a.js:2: span.context().toTraceId is in no table."},
 		"zipkin-js: an instrumentation":   {zipkin("const { expressMiddleware } = require('zipkin-instrumentation-express')"), "a.js:3: The module zipkin-instrumentation-express is in no table."},
 		"zipkin-js: a joined span":        {zipkin("tracer.scoped(() => tracer.join(id))"), "a.js:3: tracer.scoped(() => tracer.join(id)) is in no table"},
 		"zipkin-js: an id alone":          {zipkin("const id = tracer.createChildId()"), "a.js:3: tracer.createChildId() is in no table"},

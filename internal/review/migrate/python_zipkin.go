@@ -161,14 +161,8 @@ func (s *script) zipkinSpan(c *syntax.Node, function string) (string, bool) {
 	if service == nil {
 		return s.fail(c, "The service of the span is not known.")
 	}
-	same, ok := s.f.Known(service)
-	if !ok {
-		same = s.f.Code(service)
-	}
-	if s.unit.service == "" {
-		s.unit.service = same
-	} else if s.unit.service != same {
-		return s.fail(c, "The span has another service than others; in OpenTelemetry a process has one service.")
+	if !s.oneService(service) {
+		return s.fail(c, anotherService)
 	}
 	kind := map[string]string{"zipkin_client_span": "client", "zipkin_server_span": "server"}[function]
 	if v := values["kind"]; v != nil && v.Kind != syntax.Null {
@@ -184,9 +178,11 @@ func (s *script) zipkinSpan(c *syntax.Node, function string) (string, bool) {
 		if v.Kind != syntax.Object {
 			return s.fail(c, "The tags of the span are no dictionary literal.")
 		}
-		if tags, ok = s.pyAttributes(v, nil); !ok {
+		text, ok := s.pyAttributes(v, nil)
+		if !ok {
 			return "", false
 		}
+		tags = text
 	}
 	tracer, parent := s.pyTracer, ""
 	attrs, rate := values["zipkin_attrs"], values["sample_rate"]

@@ -36,9 +36,11 @@ type script struct {
 	work   int
 	after  []byte
 
-	settings map[string]*syntax.Node // calls that make parts of the setup, by their variable
-	exporter *syntax.Node            // of JavaScript
-	local    string                  // name of the function for tracer.local of zipkin-js
+	settings map[string]*syntax.Node       // calls that make parts of the setup, by their variable
+	exporter *syntax.Node                  // of JavaScript
+	helpers  map[string]string             // names in the file of the functions of added modules
+	tracers  map[*syntax.Node]bool         // uses of the tracer of Datadog that stay
+	inlined  map[*syntax.Node]*syntax.Node // literals by the only use of their variable
 
 	// Of Python.
 	pairs   map[*syntax.Node]*pairedSpan // spans that start and end in one block, by both calls
@@ -166,6 +168,7 @@ func (m *migration) scriptUnit(ctx context.Context, table *scriptTable, dir stri
 			unit: u, f: f, table: table, used: map[string]string{}, taken: map[string]bool{}, done: map[*syntax.Node]bool{},
 			kinds: map[*syntax.Node]valueKind{}, hoists: map[*syntax.Node]string{}, gone: map[*syntax.Node]bool{}, failed: map[int]bool{},
 			pairs: map[*syntax.Node]*pairedSpan{}, settings: map[string]*syntax.Node{}, parents: map[*syntax.Node]string{}, types: map[string]string{}, numbers: map[string]int{},
+			helpers: map[string]string{}, tracers: map[*syntax.Node]bool{}, inlined: map[*syntax.Node]*syntax.Node{},
 		}
 		sources := map[string]syntax.Import{}
 		for _, i := range f.Imports {
@@ -174,14 +177,14 @@ func (m *migration) scriptUnit(ctx context.Context, table *scriptTable, dir stri
 			}
 		}
 		for n := range f.Root.All() {
-			if n.Kind == syntax.Name && !s.replaced(n, sources[n.Text]) || n.Kind == syntax.Param {
+			if n.Kind == syntax.Name && !s.replaced(n, sources[n.Text]) || n.Kind == syntax.Param || n.Kind == syntax.Func && n.Parent.Kind == syntax.Block {
 				s.taken[n.Text] = true
 			}
 		}
 		for _, i := range f.Imports {
 			source, known := table.isSource(i.Path)
 			relevant = relevant || source
-			u.rooted = u.rooted || i.Path == "dd-trace"
+			u.rooted = u.rooted || strings.HasPrefix(i.Path, "dd-trace") || i.Path == "ddtrace"
 			if source && !known {
 				s.blockAt(i.Node, "The module %s is in no table.", i.Path)
 			}
@@ -477,7 +480,7 @@ func (s *script) infer(n *syntax.Node, depth int) valueKind {
 		if n.Kind == syntax.Name {
 			if i, ok := s.f.Imported(n.Text); ok {
 				if s.isSource(i.Path) {
-					if tracerNames.MatchString(n.Text) && i.Member != "initTracer" && (i.Member == "" || i.Member == "default" || i.Member == "tracer") {
+					if isDatadog(i) || tracerNames.MatchString(n.Text) && i.Member != "initTracer" && (i.Member == "" || i.Member == "default" || i.Member == "tracer") {
 						return tracerValue
 					}
 					return libraryValue
@@ -491,7 +494,7 @@ func (s *script) infer(n *syntax.Node, depth int) valueKind {
 		}
 		if d := s.f.Definition(n); n.Kind == syntax.Name && d != nil && d.Kind == syntax.Param {
 			if f := d.Parent; f.Kind == syntax.Func && f.Parent != nil && f.Parent.Kind == syntax.Call {
-				if _, name := f.Parent.Method(); name == "startRootSpan" {
+				if _, name := f.Parent.Method(); name == "startRootSpan" || name == "trace" && s.unit.rooted && f.Params()[0] == d {
 					return spanValue
 				}
 			}
@@ -627,6 +630,14 @@ func (s *script) key(n *syntax.Node) string {
 func (s *script) ofLibrary(n *syntax.Node) bool {
 	_, ok := s.sourceImport(n)
 	return ok
+}
+
+// object returns the literal of a variable that hoistObject has removed, otherwise the node.
+func (s *script) object(n *syntax.Node) *syntax.Node {
+	if o := s.inlined[n]; o != nil {
+		return o
+	}
+	return n
 }
 
 // sourceImport returns the import of a source library that a name or member begins with.

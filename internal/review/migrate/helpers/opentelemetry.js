@@ -1,6 +1,6 @@
 import { trace } from '@opentelemetry/api'
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
-import { defaultResource, resourceFromAttributes } from '@opentelemetry/resources'
+import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources'
 import { AlwaysOffSampler, AlwaysOnSampler, BatchSpanProcessor, NodeTracerProvider, ParentBasedSampler, TraceIdRatioBasedSampler } from '@opentelemetry/sdk-trace-node'
 
 // sampler returns the sampler for the types const and probabilistic. OTEL_TRACES_SAMPLER applies without one.
@@ -22,7 +22,7 @@ export function initTracer(config) {
   if (config.environment) attributes['deployment.environment.name'] = config.environment
   if (config.version) attributes['service.version'] = config.version
   const provider = new NodeTracerProvider({
-    resource: defaultResource().merge(resourceFromAttributes(attributes)),
+    resource: defaultResource().merge(detectResources({ detectors: [envDetector] })).merge(resourceFromAttributes(attributes)),
     sampler: sampler(config.sampler),
     spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter())],
   })

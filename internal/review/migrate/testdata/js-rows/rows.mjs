@@ -18,3 +18,5 @@ export function start(parentSpan, begin, rows) {
 }
 
 export const inject = (span, carrier) => globalTracer().inject(span, FORMAT_TEXT_MAP, carrier);
+
+export const ids = (span) => [span.context().toTraceId(), span.context().toSpanId()];
