@@ -359,7 +359,8 @@ func (s *script) jsSpan(c *syntax.Node, method string, args []*syntax.Node) (nam
 				if !ok {
 					return fail(p, "The type of the span is not known.")
 				}
-				start.setType(kind, value)
+				start.setType(kind)
+				s.mark(value)
 			case key == "service" && (method != "startSpan" || s.unit.rooted):
 				if !s.ddService(value) {
 					return fail(p, anotherService)
@@ -374,8 +375,8 @@ func (s *script) jsSpan(c *syntax.Node, method string, args []*syntax.Node) (nam
 		more = append(more, "'operation.name': "+name)
 		name = start.name
 	}
-	if start.other != nil {
-		more = append(more, "'span.type': "+s.text(start.other))
+	if start.other != "" {
+		more = append(more, "'span.type': "+s.quote(start.other))
 	}
 	if len(more) > 0 {
 		added := false
@@ -403,14 +404,14 @@ func (s *script) jsSpan(c *syntax.Node, method string, args []*syntax.Node) (nam
 // jsStarting is what the tags of a start say besides attributes.
 type jsStarting struct {
 	kind, name string
-	typed      string       // the kind for Datadog's type of the span
-	other      *syntax.Node // a type that has no kind
+	typed      string // the kind for Datadog's type of the span
+	other      string // a type that has no kind
 }
 
 // setType sets the kind for Datadog's type of a span.
-func (j *jsStarting) setType(kind string, value *syntax.Node) {
-	if j.typed = datadogTypes[kind]; j.typed == "" {
-		j.other = value
+func (j *jsStarting) setType(name string) {
+	if j.typed = datadogTypes[name]; j.typed == "" {
+		j.other = name
 	}
 }
 
@@ -452,7 +453,7 @@ func (s *script) jsAttributes(o *syntax.Node, start *jsStarting) (string, bool) 
 			case k == "resource.name":
 				start.name = s.text(value)
 			case k == "span.type" && ok:
-				start.setType(v, value)
+				start.setType(v)
 			case k == "span.kind" && spanKinds[v] != "":
 				start.kind = spanKinds[v]
 			default:
@@ -818,7 +819,7 @@ func javaScriptImports(s *script) ([]edit, bool) {
 		edits = append(edits, edit{at, at, strings.Join(lines, "\n") + "\n"})
 	}
 	if len(statements) > 0 {
-		at := s.afterImports(places[len(places)-1][1])
+		at := s.afterImports(places[0][1])
 		edits = append(edits, edit{at, at, "\n\n" + strings.Join(statements, "\n")})
 	}
 	return edits, true
@@ -840,7 +841,7 @@ func (s *script) tracerStays(name string, inPlace func(int) bool) bool {
 	return stays
 }
 
-// afterImports returns the offset after the imports of ES modules that follow an offset without other statements between.
+// afterImports returns the offset after the imports that follow an offset without other statements between.
 func (s *script) afterImports(at int) int {
 	next := len(s.f.Source)
 	for _, n := range s.f.Root.Children {
@@ -849,14 +850,19 @@ func (s *script) afterImports(at int) int {
 			break
 		}
 	}
+	last := at
 	for _, i := range s.f.Imports {
-		if i.Node == nil || i.Node.Start < at || i.Node.End > next {
+		n := i.Node
+		if n != nil && n.Parent != nil && n.Parent.Text == "import" { // of Python
+			n = n.Parent
+		}
+		if n == nil || n.Start < at || n.End > next {
 			continue
 		}
-		line, _, _ := bytes.Cut(s.f.Source[i.Node.End:next], []byte{'\n'})
-		at = max(at, i.Node.End+len(line))
+		line, _, _ := bytes.Cut(s.f.Source[n.End:next], []byte{'\n'})
+		last = max(last, n.End+len(line))
 	}
-	return at
+	return last
 }
 
 // jsModule is a module that a migration adds.

@@ -150,6 +150,9 @@ func TestLeftRace(t *testing.T) {
 	python := func(code string) map[string]string {
 		return map[string]string{"requirements.txt": "opentracing\n", "a.py": "import opentracing\n\ntracer = opentracing.tracer\n" + code + "\n"}
 	}
+	ddtrace := func(code string) map[string]string {
+		return map[string]string{"requirements.txt": "ddtrace\n", "a.py": "from ddtrace import config, tracer\n\n" + code + "\n"}
+	}
 	jsCensus := func(code string) map[string]string {
 		return map[string]string{"package.json": "{}", "a.js": "const tracing = require('@opencensus/nodejs')\nconst { SpanKind } = require('@opencensus/core')\nconst { ZipkinTraceExporter } = require('@opencensus/exporter-zipkin')\n" + code + "\n"}
 	}
@@ -238,6 +241,22 @@ func TestLeftRace(t *testing.T) {
 		"Python: active span":             {python("span = tracer.active_span"), "a.py:4: tracer.active_span is in no table"},
 		"Python: a scope":                 {python("scope = tracer.start_active_span('a')"), "a.py:4: start_active_span outside of a with statement is in no table."},
 		"Python: a type":                  {map[string]string{"requirements.txt": "opentracing\n", "a.py": "from opentracing import SpanContext\n\n\ndef f(c: SpanContext):\n    pass\n"}, "a.py:1: SpanContext is in no table as a type."},
+		"ddtrace: a root span":            {ddtrace("tracer.current_root_span()"), "a.py:3: tracer.current_root_span is in no table: OpenTelemetry does not keep"},
+		"ddtrace: a wrapped generator":    {ddtrace("@tracer.wrap()\ndef f():\n    yield 1"), "a.py:3: wrap of a generator is in no table."},
+		"ddtrace: a wrapped function":     {ddtrace("g = tracer.wrap()(f)"), "a.py:3: wrap outside of the decorators of a function is in no table."},
+		"ddtrace: a span alone":           {ddtrace("span = tracer.trace('a')"), "a.py:3: trace outside of a with statement is in no table."},
+		"ddtrace: an option":              {ddtrace("span = tracer.start_span('a', activate=True)"), "a.py:3: The option activate of a span is in no table."},
+		"ddtrace: two services":           {ddtrace("config.service = 'a'\nwith tracer.trace('a', service='b'):\n    pass"), "a.py:4: The span has another service than others"},
+		"ddtrace: a type of a variable":   {ddtrace("with tracer.trace('a', span_type=t):\n    pass"), "a.py:3: The type of the span is not known."},
+		"ddtrace: a setting":              {ddtrace("config.flask['a'] = 1"), "a.py:3: config.flask is in no table"},
+		"ddtrace: a member":               {ddtrace("f(tracer.agent_url)"), "a.py:3: tracer.agent_url is in no table"},
+		"ddtrace: a field":                {ddtrace("f(span.duration)"), "a.py:3: span.duration is in no table."},
+		"ddtrace: no error":               {ddtrace("span.error = 0"), "a.py:3: span.error = 0 is in no table."},
+		"ddtrace: tags of a variable":     {ddtrace("span.set_tags(tags)"), "a.py:3: The tags of set_tags are no dictionary literal."},
+		"ddtrace: a tag alone":            {ddtrace("span.set_tag('manual.keep')"), "a.py:3: span.set_tag has other arguments than a key and a value."},
+		"ddtrace: no exception":           {ddtrace("span.set_traceback()"), "a.py:3: set_traceback outside of an except clause is in no table."},
+		"ddtrace: another exception":      {ddtrace("try:\n    f()\nexcept OSError as e:\n    span.set_exc_info(*g())"), "a.py:6: The arguments of set_exc_info are in no table."},
+		"ddtrace: a propagator":           {ddtrace("from ddtrace.propagation.http import HTTPPropagator"), "a.py:3: ddtrace.propagation.http.HTTPPropagator is in no table."},
 		"py_zipkin: a span alone":         {pyZipkin("s = zipkin_span('a', 'b')"), "a.py:6: A span outside of a with statement or decorator is in no table."},
 		"py_zipkin: two services":         {pyZipkin("with zipkin_span('a'), zipkin_span('b'):\n    pass"), "a.py:6: The span has another service than others"},
 		"py_zipkin: a storage":            {pyZipkin("with zipkin_span('a', span_storage=s):\n    pass"), "a.py:6: The argument span_storage of a span is in no table."},

@@ -4,6 +4,7 @@ package migrate
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"maps"
 	"path"
@@ -95,13 +96,61 @@ func (s *script) pyMember(n *syntax.Node) (string, bool) {
 		return s.f.Code(of), true
 	case n.Text == "context" && k == spanValue:
 		return s.use("trace") + ".set_span_in_context(" + s.pySpan(of) + ")", true
-	case n.Text == "tracer" && k == libraryValue && of.Kind == syntax.Name && of.Text == "opentracing":
+	case n.Text == "tracer" && k == libraryValue && of.Kind == syntax.Name && (of.Text == "opentracing" || of.Text == "ddtrace"):
 		s.mark(n)
 		return s.pyTracer(), true
+	case s.unit.rooted && k == spanValue && (n.Text == "trace_id" || n.Text == "span_id"):
+		return s.pySpan(of) + ".get_span_context()." + n.Text, true
+	case s.unit.rooted && k == spanValue && slices.Contains(ddFields, n.Text):
+		return s.fail(n, "%s is in no table.", s.brief(n))
 	case k == tracerValue && (n.Text == "active_span" || n.Text == "scope_manager"):
 		s.blockAt(n, "%s is in no table: OpenTelemetry always has a current span, which may be invalid.", s.brief(n))
 	}
 	return "", false
+}
+
+// ddFields are the other fields of a span of ddtrace.
+var ddFields = []string{"name", "resource", "service", "span_type", "error", "parent_id", "start", "start_ns", "duration", "duration_ns"}
+
+// pyAssign rewrites assignments to fields of spans and to the configuration of ddtrace.
+func (s *script) pyAssign(n *syntax.Node) (string, bool) {
+	target := n.Children[0]
+	if !s.unit.rooted || n.Text != "=" || len(n.Children) != 2 || target.Kind != syntax.Member {
+		return "", false
+	}
+	of, value := target.Children[0], n.Value()
+	if s.isMember(of, "config") || s.f.Code(of) == "ddtrace.config" {
+		switch target.Text {
+		case "service":
+			if !s.oneService(value) {
+				return s.fail(n, anotherService)
+			}
+			s.note(n, "The setting config.service is removed. Set OTEL_SERVICE_NAME to it.")
+		case "env", "version":
+			key := map[string]string{"env": "deployment.environment.name", "version": "service.version"}[target.Text]
+			s.note(n, "The setting config."+target.Text+" is removed. Set "+key+" in OTEL_RESOURCE_ATTRIBUTES to it.")
+		default:
+			return "", false
+		}
+		s.mark(n)
+		return "", true
+	}
+	if s.kind(of) != spanValue || !slices.Contains(ddFields, target.Text) {
+		return "", false
+	}
+	switch {
+	case target.Text == "error" && (value.Text == "1" || value.Text == "True"):
+		return s.pySpan(of) + ".set_status(" + s.use("trace") + ".StatusCode.ERROR)", true
+	case target.Text == "resource":
+		return s.pySpan(of) + ".update_name(" + s.text(value) + ")", true
+	}
+	return s.fail(n, "%s is in no table.", s.brief(n))
+}
+
+// isMember reports whether a name is that of a member of a library.
+func (s *script) isMember(n *syntax.Node, member string) bool {
+	i, ok := s.f.Imported(n.Text)
+	return ok && n.Kind == syntax.Name && s.isSource(i.Path) && i.Member == member
 }
 
 func (s *script) pyTracer() string { return s.use("trace") + ".get_tracer(__name__)" }
@@ -117,8 +166,16 @@ func pythonCall(s *script, c *syntax.Node) (string, bool) {
 		return s.pyComparison(c)
 	case s.unit.census:
 		return s.census(c)
+	case c.Kind == syntax.Assign:
+		return s.pyAssign(c)
 	case c.Kind != syntax.Call:
 		return s.pyMember(c)
+	}
+	if f := s.libraryFunction(c); (f == "patch_all" || f == "patch") && c.Parent.Kind == syntax.Block {
+		s.note(c, "The call of "+f+" is removed. "+ddtraceNote)
+		s.mark(c)
+		s.ddtrace()
+		return "", true
 	}
 	receiver, name := c.Method()
 	unknown := func() (string, bool) { return s.failCall(c, "%s is in no table.", s.brief(c.Callee())) }
@@ -166,19 +223,14 @@ func pythonCall(s *script, c *syntax.Node) (string, bool) {
 		return s.failCall(c, "%s may be a method of a span or tracer: what it is called on is not known.", s.brief(c.Callee()))
 	case k == tracerValue:
 		switch name {
-		case "start_active_span", "start_span", "trace":
+		case "start_active_span", "start_span", "trace", "wrap":
+			s.markTracer(receiver)
 			return s.pyStart(c, code(), name)
-		case "wrap":
-			if len(args) == 1 && args[0].Kind != syntax.Argument && c.Parent != nil && c.Parent.Kind == syntax.Decorator {
-				return code() + ".start_as_current_span(" + s.text(args[0]) + ")", true
-			}
-			return unknown()
-		case "current_span", "current_root_span":
-			if name == "current_span" && len(args) == 0 {
-				s.mark(c)
-				return s.use("trace") + ".get_current_span()", true
-			}
-			return unknown()
+		case "current_span":
+			s.mark(c)
+			return s.use("trace") + ".get_current_span()", true
+		case "current_root_span":
+			return s.failCall(c, "%s is in no table: OpenTelemetry does not keep the root span of a trace.", s.brief(c.Callee()))
 		case "inject", "extract":
 			return s.pyPropagate(c, name)
 		case "configure", "set_tags", "flush", "shutdown", "get_call_context":
@@ -193,14 +245,22 @@ func pythonCall(s *script, c *syntax.Node) (string, bool) {
 			return code() + ".end()", true
 		case "set_operation_name":
 			return code() + ".update_name(" + s.list(args) + ")", true
-		case "set_tag", "set_tag_str":
+		case "set_tag", "set_tag_str", "set_metric":
 			if len(args) != 2 || args[0].Kind == syntax.Argument || args[1].Kind == syntax.Argument {
-				return unknown()
+				return s.failCall(c, "%s has other arguments than a key and a value.", s.brief(c.Callee()))
 			}
 			return s.pyTag(c, code(), args[0], args[1], statement)
+		case "set_tags":
+			if len(args) != 1 || args[0].Kind != syntax.Object {
+				return s.failCall(c, "The tags of set_tags are no dictionary literal.")
+			}
+			attributes, ok := s.pyAttributes(args[0], nil)
+			return code() + ".set_attributes(" + attributes + ")", ok
+		case "set_traceback", "set_exc_info":
+			return s.pyException(c, code(), name)
 		case "log_kv":
 			return s.pyLog(c, code(), args)
-		case "set_baggage_item", "get_baggage_item", "set_tags", "set_metric", "set_exc_info", "set_traceback", "log_event", "link_span":
+		case "set_baggage_item", "get_baggage_item", "log_event", "link_span":
 			return unknown()
 		}
 	case k == scopeValue && name == "close":
@@ -209,17 +269,52 @@ func pythonCall(s *script, c *syntax.Node) (string, bool) {
 	return "", false
 }
 
-// pyStart rewrites tracer.start_active_span, tracer.start_span and tracer.trace.
+// pyException rewrites span.set_traceback() and span.set_exc_info(*sys.exc_info()) of ddtrace in an except clause.
+func (s *script) pyException(c *syntax.Node, span, method string) (string, bool) {
+	catch := c.Enclosing(syntax.Catch, syntax.Func)
+	args := c.Args()
+	switch {
+	case catch == nil || catch.Kind != syntax.Catch || !s.ownLines(c):
+		return s.failCall(c, "%s outside of an except clause is in no table.", method)
+	case method == "set_traceback" && len(args) > 0, method == "set_exc_info" && (len(args) != 1 || s.f.Code(args[0]) != "*sys.exc_info()"):
+		return s.failCall(c, "The arguments of %s are in no table.", method)
+	}
+	exception := "sys.exc_info()[1]"
+	if p := catch.Children[0]; p.Kind == syntax.Param {
+		exception = p.Text
+	} else if i, ok := s.f.Imported("sys"); !ok && s.taken["sys"] || ok && (i.Path != "sys" || i.Node.Enclosing(syntax.Func) != nil) {
+		return s.failCall(c, "The exception of %s has no name.", method)
+	} else if !ok {
+		s.sys = true
+	}
+	return span + ".record_exception(" + exception + ")\n" + s.indent(c.Start) + span + ".set_status(" + s.use("trace") + ".StatusCode.ERROR, str(" + exception + "))", true
+}
+
+// pyStart rewrites tracer.start_active_span, tracer.start_span, tracer.trace and @tracer.wrap.
 func (s *script) pyStart(c *syntax.Node, tracer, method string) (string, bool) {
 	with := c.Parent != nil && (c.Parent.Kind == syntax.With || c.Parent.Kind == syntax.Assign && c.Parent.Text == "as")
-	to := "start_span"
-	if method != "start_span" {
+	to := "start_as_current_span"
+	name, parent := "", ""
+	positions := []string{"operation_name"}
+	switch method {
+	case "start_span":
+		to = "start_span"
+	case "wrap":
+		if c.Parent == nil || c.Parent.Kind != syntax.Decorator || c.Parent.Parent.Kind != syntax.Func {
+			return s.failCall(c, "wrap outside of the decorators of a function is in no table.")
+		}
+		if f := c.Parent.Parent; s.yields(f) {
+			return s.failCall(c, "wrap of a generator is in no table.")
+		}
+		name = "__name__ + " + s.quote("."+c.Parent.Parent.Text)
+	default:
 		if !with {
 			return s.fail(c, "%s outside of a with statement is in no table.", method)
 		}
-		to = "start_as_current_span"
 	}
-	name, parent := "", ""
+	if method == "trace" || method == "wrap" {
+		positions = []string{"name", "service", "resource", "span_type"}
+	}
 	var start jsStarting
 	if kind := s.hoists[c]; kind != "" {
 		start.kind = spanKinds[kind]
@@ -231,10 +326,13 @@ func (s *script) pyStart(c *syntax.Node, tracer, method string) (string, bool) {
 		switch {
 		case a.Kind == syntax.Argument:
 			key, value = a.Text, a.Children[0]
-		case i == 0:
-			key = "operation_name"
+		case i < len(positions):
+			key = positions[i]
 		default:
 			return s.fail(a, "%s is no option of a span that a table knows.", s.brief(a))
+		}
+		if value.Kind == syntax.Null && s.unit.rooted { // the default
+			continue
 		}
 		switch key {
 		case "operation_name", "name":
@@ -263,14 +361,17 @@ func (s *script) pyStart(c *syntax.Node, tracer, method string) (string, bool) {
 			more += ", end_on_exit=" + s.text(value)
 		case "resource":
 			start.name = s.text(value)
+		case "service":
+			if !s.ddService(value) {
+				return s.fail(a, anotherService)
+			}
 		case "span_type":
 			kind, ok := s.tagOf(value)
-			if !ok || datadogTypes[kind] == "" {
-				return s.fail(a, "The type of the span is in no table.")
+			if !ok {
+				return s.fail(a, "The type of the span is not known.")
 			}
-			if start.kind == "" {
-				start.kind = datadogTypes[kind]
-			}
+			start.setType(kind)
+			s.mark(value)
 		default:
 			return s.fail(a, "The option %s of a span is in no table.", key)
 		}
@@ -278,26 +379,45 @@ func (s *script) pyStart(c *syntax.Node, tracer, method string) (string, bool) {
 	if name == "" {
 		return s.fail(c, "The name of the span is not known.")
 	}
+	var operation []string
 	if start.name != "" {
-		operation := s.quote("operation.name") + ": " + name
-		if rest, ok := strings.CutPrefix(attributes, "{"); ok && rest != "}" {
-			attributes = "{" + operation + ", " + rest
-		} else {
-			attributes = "{" + operation + "}"
-		}
+		operation = append(operation, s.quote("operation.name")+": "+name)
 		name = start.name
+	}
+	if start.other != "" {
+		operation = append(operation, s.quote("span.type")+": "+s.quote(start.other))
+	}
+	if len(operation) > 0 {
+		if rest, ok := strings.CutPrefix(attributes, "{"); ok && rest != "}" {
+			attributes = "{" + strings.Join(operation, ", ") + ", " + rest
+		} else {
+			attributes = "{" + strings.Join(operation, ", ") + "}"
+		}
+	}
+	if parent == "" && s.unit.rooted && method == "start_span" {
+		parent = s.use("context") + ".Context()"
 	}
 	out := name
 	if parent != "" {
 		out += ", context=" + parent
 	}
-	if start.kind != "" {
-		out += ", kind=" + s.use("trace") + ".SpanKind." + strings.ToUpper(start.kind)
+	if kind := cmp.Or(start.kind, start.typed); kind != "" {
+		out += ", kind=" + s.use("trace") + ".SpanKind." + strings.ToUpper(kind)
 	}
 	if attributes != "" && attributes != "{}" {
 		out += ", attributes=" + attributes
 	}
 	return tracer + "." + to + "(" + out + more + ")", true
+}
+
+// yields reports whether a function is a generator.
+func (s *script) yields(f *syntax.Node) bool {
+	for n := range f.All() {
+		if n.Kind == syntax.Await && n.Text == "yield" && n.Enclosing(syntax.Func) == f {
+			return true
+		}
+	}
+	return false
 }
 
 // pyAttributes returns the attributes for a dictionary of tags.
@@ -426,24 +546,31 @@ func pythonImports(s *script) ([]edit, bool) {
 	source := s.f.Source
 	places := pyImport.FindAllIndex(source, -1)
 	tracer := ""
+	inPlace := func(at int) bool {
+		return slices.ContainsFunc(places, func(p []int) bool { return p[0] <= at && at < p[1] })
+	}
 	for _, i := range s.f.Imports {
 		if !s.isSource(i.Path) || i.Node == nil {
 			continue
 		}
-		if !slices.ContainsFunc(places, func(p []int) bool { return p[0] <= i.Node.Start && i.Node.Start < p[1] }) || i.Member == "*" {
+		if !inPlace(i.Node.Start) || i.Member == "*" {
 			s.blockAt(i.Node, "The import of %s has a form that no table knows.", i.Path)
 			return nil, false
 		}
-		if i.Path == "ddtrace" && i.Member == "tracer" {
-			tracer = i.Name
-			s.note(i.Node, "Start the process with opentelemetry-instrument instead of ddtrace-run, and replace the DD_* variables by OTEL_* variables.")
-			for n := range s.f.Root.All() {
-				if n.Kind == syntax.Name && n.Text == tracer {
-					s.done[n] = true
-				}
+		switch {
+		case isDatadog(i):
+			if s.ddtrace() {
+				s.note(i.Node, ddtraceNote)
 			}
-		} else if i.Path == "ddtrace" && i.Member != "tracer" || strings.HasPrefix(i.Path, "ddtrace.") && i.Path != "ddtrace.ext" {
-			s.blockAt(i.Node, "%s of %s is in no table.", i.Member, i.Path)
+			if s.tracerStays(i.Name, inPlace) || s.unit.imported[i.Name] {
+				tracer = i.Name
+			}
+		case i.Path == "ddtrace.auto" && i.Member == "":
+			s.ddtrace()
+			s.note(i.Node, "The import of ddtrace.auto is removed. "+ddtraceNote)
+		case i.Path == "ddtrace" && slices.Contains([]string{"", "config", "patch", "patch_all"}, i.Member), i.Path == "ddtrace.ext":
+		case strings.HasPrefix(i.Path, "ddtrace"):
+			s.blockAt(i.Node, "%s is in no table.", strings.TrimSuffix(i.Path+"."+i.Member, "."))
 			return nil, false
 		}
 	}
@@ -454,6 +581,9 @@ func pythonImports(s *script) ([]edit, bool) {
 		tracer += " = " + s.pyTracer()
 	}
 	var lines []string
+	if s.sys {
+		lines = append(lines, "import sys")
+	}
 	if names := imported(s.used); len(names) > 0 {
 		s.unit.packages["opentelemetry-api"] = true
 		lines = append(lines, "from opentelemetry import "+strings.Join(names, ", "))
@@ -479,19 +609,22 @@ func pythonImports(s *script) ([]edit, bool) {
 		s.blockAt(nil, "The file uses spans without an import of the library: its imports are not known.")
 		return nil, false
 	}
-	if tracer != "" { // after the last import
-		last := 0
-		for _, i := range s.f.Imports {
-			if i.Node != nil && i.Node.Enclosing(syntax.Func) == nil {
-				last = max(last, i.Node.End)
-			}
-		}
-		for last < len(source) && source[last] != '\n' {
-			last++
-		}
-		edits = append(edits, edit{last, last, "\n\n" + tracer})
+	if tracer != "" {
+		at := s.afterImports(places[0][1])
+		edits = append(edits, edit{at, at, "\n\n" + tracer})
 	}
 	return edits, true
+}
+
+const ddtraceNote = "Start the process with opentelemetry-instrument instead of ddtrace-run, install the instrumentation of its libraries with `opentelemetry-bootstrap -a install`, and replace the DD_* variables by OTEL_* variables."
+
+// ddtrace adds the packages of opentelemetry-instrument. It reports whether they are new.
+func (s *script) ddtrace() bool {
+	added := !s.unit.packages["opentelemetry-distro"]
+	for _, p := range []string{"opentelemetry-distro", "opentelemetry-exporter-otlp"} {
+		s.unit.packages[p] = true
+	}
+	return added
 }
 
 // imported returns names for an import, sorted by their names in the file.

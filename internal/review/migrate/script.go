@@ -46,6 +46,7 @@ type script struct {
 	pairs   map[*syntax.Node]*pairedSpan // spans that start and end in one block, by both calls
 	parents map[*syntax.Node]string      // remote parents of the spans of a tracer, by the call that starts them
 	config  string                       // name of the class of the added module
+	sys     bool                         // the file needs the module sys
 	types   map[string]string            // types of the API by the name in the file
 	numbers map[string]int               // the last numbers of invented names
 }
@@ -438,6 +439,12 @@ func (s *script) statementEdit(n *syntax.Node) edit {
 	if s.isBranch(n) {
 		return edit{start, end, "{}"}
 	}
+	if b := n.Parent; s.f.Language == syntax.Python && b != nil && b.Kind == syntax.Block && b.Parent != nil {
+		s.gone[n] = true
+		if !slices.ContainsFunc(b.Children, func(c *syntax.Node) bool { return !s.gone[c] }) {
+			return edit{start, end, "pass"}
+		}
+	}
 	if rest := bytes.TrimLeft(s.f.Source[end:], " "); s.java == nil && (bytes.HasPrefix(rest, []byte("#")) || bytes.HasPrefix(rest, []byte("//"))) {
 		end = len(s.f.Source) - len(rest)
 	}
@@ -597,6 +604,7 @@ var tagConstants = map[string]string{
 	"DB_INSTANCE": "db.instance", "DB_STATEMENT": "db.statement", "DB_TYPE": "db.type", "DB_USER": "db.user", "DATABASE_INSTANCE": "db.instance", "DATABASE_STATEMENT": "db.statement", "DATABASE_TYPE": "db.type", "DATABASE_USER": "db.user",
 	"MESSAGE_BUS_DESTINATION": "message_bus.destination",
 	"FORMAT_HTTP_HEADERS":     "http_headers", "FORMAT_TEXT_MAP": "text_map", "FORMAT_BINARY": "binary",
+	"CACHE": "cache", "GRPC": "grpc", "HTTP": "http", "SQL": "sql", "TEMPLATE": "template", "WEB": "web", "WORKER": "worker",
 	"CLIENT": "client", "SERVER": "server", "UNSPECIFIED": "internal", "LOCAL": "internal", "PRODUCER": "producer", "CONSUMER": "consumer",
 	"HTTP_HEADERS": "http_headers", "TEXT_MAP": "text_map", "BINARY": "binary",
 }

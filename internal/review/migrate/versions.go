@@ -25,9 +25,11 @@ var npmVersions = map[string]string{
 // pypiVersions are the versions of Python packages: the oldest that has what the migrated code calls, as their registry
 // was not read.
 var pypiVersions = map[string]string{
-	"opentelemetry-api":                      ">=1.20",
-	"opentelemetry-exporter-otlp-proto-http": ">=1.20",
-	"opentelemetry-sdk":                      ">=1.20",
+	"opentelemetry-api":                      ">=1.23",
+	"opentelemetry-distro":                   ">=0.44b0",
+	"opentelemetry-exporter-otlp":            ">=1.23",
+	"opentelemetry-exporter-otlp-proto-http": ">=1.23",
+	"opentelemetry-sdk":                      ">=1.23",
 }
 
 // mavenVersions are the versions of Maven artifacts: those that the Java agent of an instrumentation run contains.
