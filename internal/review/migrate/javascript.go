@@ -796,7 +796,7 @@ func javaScriptImports(s *script) ([]edit, bool) {
 			continue
 		}
 		ext, from := path.Ext(s.f.Path), "./"+module.name
-		if esm && s.f.Language == syntax.JavaScript {
+		if s.f.Language == syntax.JavaScript && (esm || ext != ".js") {
 			from += ext
 		}
 		line(from, names...)

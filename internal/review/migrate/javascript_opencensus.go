@@ -52,8 +52,7 @@ func (s *script) jsHoist(block *syntax.Node) {
 		switch {
 		case n.Kind == syntax.Assign && len(n.Children) == 2 && n.Children[0].Kind == syntax.Name && jsSettings.MatchString(s.jsClass(n.Value())):
 			name := n.Children[0].Text
-			rest := strings.TrimLeft(string(s.f.Source[n.End:min(len(s.f.Source), n.End+64)]), " \t")
-			if s.settings[name] != nil || s.declares(n.Start) < 0 || rest != "" && !strings.ContainsAny(rest[:1], ";\r\n/") {
+			if s.settings[name] != nil || !s.alone(n) {
 				s.blockAt(n, "%s is made in a way that no table knows.", name)
 				continue
 			}

@@ -36,10 +36,67 @@ func pythonTable() *scriptTable {
 
 func pythonHoist(s *script, block *syntax.Node) {
 	s.hoist(block)
+	s.hoistScope(block)
 	s.hoistSettings(block)
 	if s.unit.census {
 		s.censusHoist(block)
 	}
+}
+
+// hoistScope finds scope = tracer.start_active_span(...) before a try statement that only closes the scope.
+func (s *script) hoistScope(block *syntax.Node) {
+	for i, n := range block.Children[:max(0, len(block.Children)-1)] {
+		try := block.Children[i+1]
+		if n.Kind != syntax.Assign || n.Text != "=" || len(n.Children) != 2 || try.Kind != syntax.Try || len(try.Children) != 2 || try.Children[1].Kind != syntax.Finally {
+			continue
+		}
+		receiver, method := methodOf(n.Value())
+		end := try.Children[1].Body()
+		if method != "start_active_span" || s.kind(receiver) != tracerValue || !s.alone(n) || len(end.Children) != 1 {
+			continue
+		}
+		if of, method := methodOf(end.Children[0]); method != "close" || s.f.Code(of) != n.Children[0].Text || len(bytes.TrimSpace(s.f.Source[n.End:try.Start])) > 0 {
+			continue
+		}
+		head, _, ok := bytes.Cut(s.f.Source[try.Start:], []byte{':'})
+		if ok && string(bytes.TrimSpace(head)) == "try" {
+			s.scopes[n], s.gone[try.Children[1]] = true, true
+			s.before = append(s.before, edit{n.End, try.Start + len(head), ""})
+		}
+	}
+}
+
+// pyCurrent rewrites an expression for the current span, which is never None in OpenTelemetry, as a condition.
+func (s *script) pyCurrent(n *syntax.Node) (string, bool) {
+	current := func(n *syntax.Node) bool {
+		if _, method := methodOf(n); method == "current_span" {
+			return true
+		}
+		return n.Kind == syntax.Member && n.Text == "active_span" && s.kind(n.Children[0]) == tracerValue
+	}
+	value := n
+	if d := s.f.Definition(n); d != nil && d.Kind == syntax.Assign && len(d.Children) == 2 && n.Kind == syntax.Name && !n.Within(d) {
+		value = d.Value()
+	}
+	p := n
+	for p.Parent != nil && p.Parent.Kind == syntax.Operator && slices.Contains([]string{"not", "and", "or"}, p.Parent.Text) {
+		p = p.Parent
+	}
+	switch {
+	case !current(value):
+		return "", false
+	case p.Parent != nil && (p.Parent.Kind == syntax.If || p.Parent.Kind == syntax.Conditional) && p.Parent.Children[0] == p, p != n && p.Text == "not":
+	case p != n:
+		return s.fail(p, "%s is in no table: OpenTelemetry always has a current span, which may be invalid.", s.brief(p))
+	default:
+		return "", false
+	}
+	text := s.f.Code(n)
+	if n.Kind != syntax.Name {
+		s.mark(n)
+		text = s.use("trace") + ".get_current_span()"
+	}
+	return text + ".get_span_context().is_valid", true
 }
 
 // pyComparison rewrites a comparison of a span with None.
@@ -103,8 +160,11 @@ func (s *script) pyMember(n *syntax.Node) (string, bool) {
 		return s.pySpan(of) + ".get_span_context()." + n.Text, true
 	case s.unit.rooted && k == spanValue && slices.Contains(ddFields, n.Text):
 		return s.fail(n, "%s is in no table.", s.brief(n))
-	case k == tracerValue && (n.Text == "active_span" || n.Text == "scope_manager"):
-		s.blockAt(n, "%s is in no table: OpenTelemetry always has a current span, which may be invalid.", s.brief(n))
+	case k == tracerValue && n.Text == "active_span":
+		s.mark(n)
+		return s.use("trace") + ".get_current_span()", true
+	case k == tracerValue && n.Text == "scope_manager":
+		return s.fail(n, "%s is in no table.", s.brief(n))
 	}
 	return "", false
 }
@@ -115,6 +175,9 @@ var ddFields = []string{"name", "resource", "service", "span_type", "error", "pa
 // pyAssign rewrites assignments to fields of spans and to the configuration of ddtrace.
 func (s *script) pyAssign(n *syntax.Node) (string, bool) {
 	target := n.Children[0]
+	if s.scopes[n] {
+		return "with " + s.text(n.Value()) + " as " + target.Text, true
+	}
 	if !s.unit.rooted || n.Text != "=" || len(n.Children) != 2 || target.Kind != syntax.Member {
 		return "", false
 	}
@@ -159,6 +222,11 @@ func pythonCall(s *script, c *syntax.Node) (string, bool) {
 	if s.unit.zipkin {
 		if text, ok, known := s.pyZipkin(c); known {
 			return text, ok
+		}
+	}
+	if !s.unit.census {
+		if text, ok := s.pyCurrent(c); ok {
+			return text, true
 		}
 	}
 	switch {
@@ -292,7 +360,7 @@ func (s *script) pyException(c *syntax.Node, span, method string) (string, bool)
 
 // pyStart rewrites tracer.start_active_span, tracer.start_span, tracer.trace and @tracer.wrap.
 func (s *script) pyStart(c *syntax.Node, tracer, method string) (string, bool) {
-	with := c.Parent != nil && (c.Parent.Kind == syntax.With || c.Parent.Kind == syntax.Assign && c.Parent.Text == "as")
+	with := c.Parent != nil && (c.Parent.Kind == syntax.With || c.Parent.Kind == syntax.Assign && c.Parent.Text == "as" || s.scopes[c.Parent])
 	to := "start_as_current_span"
 	name, parent := "", ""
 	positions := []string{"operation_name"}
@@ -320,6 +388,9 @@ func (s *script) pyStart(c *syntax.Node, tracer, method string) (string, bool) {
 		start.kind = spanKinds[kind]
 	}
 	attributes, more := "", ""
+	if s.scopes[c.Parent] { // close does not look at exceptions
+		more = ", record_exception=False, set_status_on_exception=False"
+	}
 	for i, a := range c.Args() {
 		var key string
 		value := a
@@ -346,7 +417,7 @@ func (s *script) pyStart(c *syntax.Node, tracer, method string) (string, bool) {
 		case "references":
 			return s.fail(a, "References are in no table.")
 		case "tags":
-			if value.Kind != syntax.Object {
+			if value = s.object(value); value.Kind != syntax.Object {
 				return s.fail(a, "The tags of the span are no dictionary literal.")
 			}
 			text, ok := s.pyAttributes(value, &start)

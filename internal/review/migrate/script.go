@@ -38,6 +38,8 @@ type script struct {
 
 	settings map[string]*syntax.Node       // calls that make parts of the setup, by their variable
 	exporter *syntax.Node                  // of JavaScript
+	names    map[string]int                // the number of uses of each name
+	scopes   map[*syntax.Node]bool         // of Python: assignments that become with statements
 	helpers  map[string]string             // names in the file of the functions of added modules
 	tracers  map[*syntax.Node]bool         // uses of the tracer of Datadog that stay
 	inlined  map[*syntax.Node]*syntax.Node // literals by the only use of their variable
@@ -169,7 +171,7 @@ func (m *migration) scriptUnit(ctx context.Context, table *scriptTable, dir stri
 			unit: u, f: f, table: table, used: map[string]string{}, taken: map[string]bool{}, done: map[*syntax.Node]bool{},
 			kinds: map[*syntax.Node]valueKind{}, hoists: map[*syntax.Node]string{}, gone: map[*syntax.Node]bool{}, failed: map[int]bool{},
 			pairs: map[*syntax.Node]*pairedSpan{}, settings: map[string]*syntax.Node{}, parents: map[*syntax.Node]string{}, types: map[string]string{}, numbers: map[string]int{},
-			helpers: map[string]string{}, tracers: map[*syntax.Node]bool{}, inlined: map[*syntax.Node]*syntax.Node{},
+			names: map[string]int{}, scopes: map[*syntax.Node]bool{}, helpers: map[string]string{}, tracers: map[*syntax.Node]bool{}, inlined: map[*syntax.Node]*syntax.Node{},
 		}
 		sources := map[string]syntax.Import{}
 		for _, i := range f.Imports {
@@ -178,6 +180,9 @@ func (m *migration) scriptUnit(ctx context.Context, table *scriptTable, dir stri
 			}
 		}
 		for n := range f.Root.All() {
+			if n.Kind == syntax.Name {
+				s.names[n.Text]++
+			}
 			if n.Kind == syntax.Name && !s.replaced(n, sources[n.Text]) || n.Kind == syntax.Param || n.Kind == syntax.Func && n.Parent.Kind == syntax.Block {
 				s.taken[n.Text] = true
 			}
@@ -671,20 +676,46 @@ func (s *script) quote(v string) string {
 	return q
 }
 
-// hoist finds the statements of a block that set the kind of a span that the block starts.
+// startMethods are the methods that start spans.
+var startMethods = []string{"startSpan", "start_span", "start_active_span", "trace"}
+
+// hoist finds the statements of a block that set the kind of a span that the block or its with statement starts, and
+// variables that hold the tags of the next start.
 func (s *script) hoist(block *syntax.Node) {
 	starts := map[string]*syntax.Node{}
-	for _, n := range block.Children {
-		if n.Kind == syntax.Assign && len(n.Children) == 2 && n.Value().Kind == syntax.Call {
-			if _, name := n.Value().Method(); name == "startSpan" || name == "start_span" {
-				starts[n.Children[0].Text] = n.Value()
-			}
+	assign := func(n *syntax.Node) bool {
+		if n.Kind != syntax.Assign || len(n.Children) != 2 {
+			return false
+		}
+		name, value := n.Children[0].Text, n.Value()
+		if _, method := methodOf(value); slices.Contains(startMethods, method) {
+			starts[name] = value
+		} else if value.Kind == syntax.Member && value.Text == "span" && starts[value.Children[0].Text] != nil { // of a scope
+			starts[name] = starts[value.Children[0].Text]
+		} else if n.Children[0].Kind == syntax.Name {
+			delete(starts, name)
+		}
+		return true
+	}
+	if w := block.Parent; w != nil && w.Kind == syntax.With {
+		for _, n := range w.Children {
+			assign(n)
+		}
+	}
+	for i, n := range block.Children {
+		if i+1 < len(block.Children) {
+			s.hoistObject(n, block.Children[i+1])
+		}
+		if assign(n) {
 			continue
 		}
 		if n.Kind != syntax.Call || len(n.Args()) != 2 {
 			continue
 		}
 		receiver, name := n.Method()
+		if receiver != nil && receiver.Kind == syntax.Member && receiver.Text == "span" { // of a scope
+			receiver = receiver.Children[0]
+		}
 		if name != "setTag" && name != "set_tag" || receiver == nil || receiver.Kind != syntax.Name {
 			continue
 		}
@@ -696,6 +727,59 @@ func (s *script) hoist(block *syntax.Node) {
 			s.mark(n)
 		}
 	}
+}
+
+// hoistObject finds a variable with the options or tags of a span, if the start in the next statement is its only use.
+func (s *script) hoistObject(n, next *syntax.Node) {
+	if n.Kind != syntax.Assign || n.Text != "=" || len(n.Children) != 2 || n.Value().Kind != syntax.Object || s.names[n.Children[0].Text] != 2 ||
+		s.f.Value(n.Children[0]) != n.Value() || !s.alone(n) ||
+		slices.ContainsFunc(s.f.Comments, func(c syntax.Comment) bool { return n.Start <= c.Start && c.End <= n.End }) {
+		return
+	}
+	calls := []*syntax.Node{next}
+	if next.Kind == syntax.With {
+		calls = next.Children[:len(next.Children)-1]
+	}
+	for _, c := range calls {
+		if c.Kind == syntax.Assign || c.Kind == syntax.Return && len(c.Children) == 1 {
+			c = c.Children[len(c.Children)-1]
+		}
+		receiver, method := methodOf(c)
+		if !slices.Contains(startMethods, method) || s.kind(receiver) != tracerValue {
+			continue
+		}
+		for i, a := range c.Args() {
+			values := []*syntax.Node{a}
+			if a.Kind == syntax.Object && i == 1 {
+				values = a.Children
+			}
+			for _, v := range values {
+				key := "tags" // options
+				if v.Kind == syntax.Pair {
+					key = v.Children[0].Text
+				} else if v.Kind == syntax.Argument {
+					key = v.Text
+				} else if i != 1 || s.f.Language == syntax.Python {
+					continue
+				}
+				if v.Kind == syntax.Pair || v.Kind == syntax.Argument {
+					v = v.Value()
+				}
+				if key == "tags" && v.Kind == syntax.Name && v.Text == n.Children[0].Text {
+					s.inlined[v], s.gone[n] = n.Value(), true
+				}
+			}
+		}
+	}
+}
+
+// alone reports whether an assignment is a statement of its own, whose variable other files do not see.
+func (s *script) alone(n *syntax.Node) bool {
+	if s.f.Language == syntax.Python {
+		return n.Children[0].Kind == syntax.Name && s.ownLines(n) && (n.Enclosing(syntax.Func) != nil || !s.unit.imported[n.Children[0].Text])
+	}
+	rest := strings.TrimLeft(string(s.f.Source[n.End:min(len(s.f.Source), n.End+64)]), " \t")
+	return s.declares(n.Start) >= 0 && (rest == "" || strings.ContainsAny(rest[:1], ";\r\n/"))
 }
 
 // left blocks the unit for each use of a source library that no edit covers.

@@ -56,3 +56,32 @@ def notify(parent_span, http):
 def ping():
     with opentracing.global_tracer().start_active_span("ping"):
         log.info("ping")
+
+
+def charge(url, http):
+    span_tags = {tags.COMPONENT: "billing", "span.kind": "client"}
+    with tracer.start_active_span("charge", tags=span_tags) as scope:
+        scope.span.set_tag(tags.HTTP_URL, url)
+        return http.post(url) if tracer.active_span else None
+
+
+def note(text):
+    span = tracer.active_span
+    if not span:
+        span = tracer.start_span("note")
+    span.log_kv({"event": text})
+
+
+def answer(http):
+    with tracer.start_active_span("answer") as scope:
+        span = scope.span
+        span.set_tag(tags.SPAN_KIND, tags.SPAN_KIND_RPC_SERVER)
+        http.get("/")
+
+
+def audit(http):
+    scope = tracer.start_active_span("audit")
+    try:
+        http.get("/audit")
+    finally:
+        scope.close()
