@@ -27,7 +27,7 @@ export function initTracer(config) {
     spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter())],
   })
   provider.register()
-  process.once('beforeExit', () => provider.forceFlush())
+  process.once('beforeExit', () => provider.forceFlush().catch(() => {})) // a failed export does not fail the process
   return Object.assign(trace.getTracer(config.serviceName || 'app'), {
     close(done) {
       provider.shutdown().then(() => done && done(), (err) => done && done(err))
