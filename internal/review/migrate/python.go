@@ -66,30 +66,30 @@ func (s *script) hoistScope(block *syntax.Node) {
 	}
 }
 
-// pyCurrent rewrites an expression for the current span, which is never None in OpenTelemetry, as a condition.
+// isCurrent reports whether an expression or a variable is the current span, which is never None in OpenTelemetry.
+func (s *script) isCurrent(n *syntax.Node) bool {
+	if d := s.f.Definition(n); n.Kind == syntax.Name && d != nil && d.Kind == syntax.Assign && len(d.Children) == 2 && !n.Within(d) {
+		n = d.Value()
+	}
+	if _, method := methodOf(n); method == "current_span" || method == "get_current_span" {
+		return true
+	}
+	return n.Kind == syntax.Member && n.Text == "active_span" && s.kind(n.Children[0]) == tracerValue
+}
+
+// pyCurrent rewrites the current span as a condition.
 func (s *script) pyCurrent(n *syntax.Node) (string, bool) {
-	current := func(n *syntax.Node) bool {
-		if _, method := methodOf(n); method == "current_span" {
-			return true
-		}
-		return n.Kind == syntax.Member && n.Text == "active_span" && s.kind(n.Children[0]) == tracerValue
-	}
-	value := n
-	if d := s.f.Definition(n); d != nil && d.Kind == syntax.Assign && len(d.Children) == 2 && n.Kind == syntax.Name && !n.Within(d) {
-		value = d.Value()
-	}
 	p := n
 	for p.Parent != nil && p.Parent.Kind == syntax.Operator && slices.Contains([]string{"not", "and", "or"}, p.Parent.Text) {
 		p = p.Parent
 	}
+	condition := p.Parent != nil && slices.Contains([]syntax.Kind{syntax.If, syntax.Conditional, syntax.Loop}, p.Parent.Kind) && p.Parent.Children[0] == p
+	condition = condition || p != n && p.Text == "not"
 	switch {
-	case !current(value):
+	case p == n && !condition, !s.isCurrent(n):
 		return "", false
-	case p.Parent != nil && (p.Parent.Kind == syntax.If || p.Parent.Kind == syntax.Conditional) && p.Parent.Children[0] == p, p != n && p.Text == "not":
-	case p != n:
+	case !condition:
 		return s.fail(p, "%s is in no table: OpenTelemetry always has a current span, which may be invalid.", s.brief(p))
-	default:
-		return "", false
 	}
 	text := s.f.Code(n)
 	if n.Kind != syntax.Name {
@@ -99,9 +99,9 @@ func (s *script) pyCurrent(n *syntax.Node) (string, bool) {
 	return text + ".get_span_context().is_valid", true
 }
 
-// pyComparison rewrites a comparison of a span with None.
+// pyComparison rewrites a comparison of the current span with None. Other spans may be None.
 func (s *script) pyComparison(n *syntax.Node) (string, bool) {
-	if n.Kind != syntax.Operator || len(n.Children) != 2 || n.Children[1].Kind != syntax.Null || s.kind(n.Children[0]) != spanValue {
+	if n.Kind != syntax.Operator || len(n.Children) != 2 || n.Children[1].Kind != syntax.Null || s.kind(n.Children[0]) != spanValue || !s.isCurrent(n.Children[0]) {
 		return "", false
 	}
 	valid := s.pySpan(n.Children[0]) + ".get_span_context().is_valid"
@@ -639,7 +639,7 @@ func pythonImports(s *script) ([]edit, bool) {
 		case i.Path == "ddtrace.auto" && i.Member == "":
 			s.ddtrace()
 			s.note(i.Node, "The import of ddtrace.auto is removed. "+ddtraceNote)
-		case i.Path == "ddtrace" && slices.Contains([]string{"", "config", "patch", "patch_all"}, i.Member), i.Path == "ddtrace.ext":
+		case i.Path == "ddtrace" && slices.Contains([]string{"", "Span", "config", "patch", "patch_all"}, i.Member), i.Path == "ddtrace.ext":
 		case strings.HasPrefix(i.Path, "ddtrace"):
 			s.blockAt(i.Node, "%s is in no table.", strings.TrimSuffix(i.Path+"."+i.Member, "."))
 			return nil, false
