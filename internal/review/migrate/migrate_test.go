@@ -242,6 +242,7 @@ func TestLeftRace(t *testing.T) {
 		"Python: an active scope":           {python("f(tracer.scope_manager.active)"), "a.py:4: tracer.scope_manager is in no table."},
 		"Python: a kind of the active span": {python("span = tracer.active_span\nspan.set_tag('span.kind', 'client')"), "a.py:5: The kind of a span is set when it starts"},
 		"Python: a caught scope":            {python("scope = tracer.start_active_span('a')\ntry:\n    f()\nexcept OSError:\n    pass\nfinally:\n    scope.close()"), "a.py:4: start_active_span outside of a with statement is in no table."},
+		"Python: a commented scope":         {python("scope = tracer.start_active_span('a')\ntry:\n    f()\nfinally:\n    # why\n    scope.close()"), "a.py:4: start_active_span outside of a with statement is in no table."},
 		"Python: tags that change":          {python("def f():\n    t = {'a': 1}\n    t['b'] = 2\n    span = tracer.start_span('a', tags=t)"), "a.py:7: The tags of the span are no dictionary literal."},
 		"JavaScript: tags of two spans":     {js("const t = { a: 1 }\nconst span = opentracing.globalTracer().startSpan('a', { tags: t })\nf(t)"), "a.js:3: The tags of startSpan are no object literal."},
 		"Python: a scope":                   {python("scope = tracer.start_active_span('a')"), "a.py:4: start_active_span outside of a with statement is in no table."},

@@ -52,7 +52,7 @@ func (s *script) hoistScope(block *syntax.Node) {
 		}
 		receiver, method := methodOf(n.Value())
 		end := try.Children[1].Body()
-		if method != "start_active_span" || s.kind(receiver) != tracerValue || !s.alone(n) || len(end.Children) != 1 {
+		if method != "start_active_span" || s.kind(receiver) != tracerValue || !s.alone(n) || len(end.Children) != 1 || s.commented(try.Children[1]) {
 			continue
 		}
 		if of, method := methodOf(end.Children[0]); method != "close" || s.f.Code(of) != n.Children[0].Text || len(bytes.TrimSpace(s.f.Source[n.End:try.Start])) > 0 {
@@ -202,7 +202,7 @@ func (s *script) pyAssign(n *syntax.Node) (string, bool) {
 		return "", false
 	}
 	switch {
-	case target.Text == "error" && (value.Text == "1" || value.Text == "True"):
+	case target.Text == "error" && (value.Text == "1" || value.Kind == syntax.Bool && strings.EqualFold(value.Text, "true")):
 		return s.pySpan(of) + ".set_status(" + s.use("trace") + ".StatusCode.ERROR)", true
 	case target.Text == "resource":
 		return s.pySpan(of) + ".update_name(" + s.text(value) + ")", true

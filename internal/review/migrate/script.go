@@ -732,8 +732,7 @@ func (s *script) hoist(block *syntax.Node) {
 // hoistObject finds a variable with the options or tags of a span, if the start in the next statement is its only use.
 func (s *script) hoistObject(n, next *syntax.Node) {
 	if n.Kind != syntax.Assign || n.Text != "=" || len(n.Children) != 2 || n.Value().Kind != syntax.Object || s.names[n.Children[0].Text] != 2 ||
-		s.f.Value(n.Children[0]) != n.Value() || !s.alone(n) ||
-		slices.ContainsFunc(s.f.Comments, func(c syntax.Comment) bool { return n.Start <= c.Start && c.End <= n.End }) {
+		s.f.Value(n.Children[0]) != n.Value() || !s.alone(n) || s.commented(n) {
 		return
 	}
 	calls := []*syntax.Node{next}
@@ -771,6 +770,11 @@ func (s *script) hoistObject(n, next *syntax.Node) {
 			}
 		}
 	}
+}
+
+// commented reports whether a node has comments, which its removal would lose.
+func (s *script) commented(n *syntax.Node) bool {
+	return slices.ContainsFunc(s.f.Comments, func(c syntax.Comment) bool { return n.Start <= c.Start && c.End <= n.End })
 }
 
 // alone reports whether an assignment is a statement of its own, whose variable other files do not see.

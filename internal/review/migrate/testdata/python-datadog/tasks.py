@@ -24,7 +24,7 @@ class Mailer:
                     await self.deliver(to, body)
                 except OSError:
                     span.set_traceback()
-                    span.error = 1
+                    span.error = True
 
     @tracer.wrap(name="mailer.deliver", service=None)
     async def deliver(self, to, body):
