@@ -402,9 +402,12 @@ func (s *server) serve(metrics, pages http.Handler, tlsConfig *tls.Config) {
 		Logger:        s.logger,
 	})
 	tools := mcp.New(mcp.Config{Version: version(), API: &mcp.API{URL: apiAddress + s.basePath(), Client: &http.Client{Transport: mcp.Handler{Handler: api}}}})
-	agents := mcp.HTTPHandler(tools, func(ctx context.Context, authorization, remoteAddr string) error {
-		_, err := s.authenticate(ctx, authorization, remoteAddr)
-		return err
+	agents := mcp.HTTPHandler(tools, func(w http.ResponseWriter, r *http.Request) bool {
+		_, err := s.authenticate(r.Context(), rest.Credential(r), r.RemoteAddr)
+		if err != nil {
+			rest.Fail(w, r, err, s.replica.Now, s.logger)
+		}
+		return err == nil
 	}, s.logger)
 	s.serveHTTP(s.http, s.own.Middleware(s.handler(s.withCrossOrigin(api), pages, open, s.signer.JWKS(), agents)), tlsConfig)
 	if s.metrics != nil {

@@ -4,7 +4,6 @@ package mcp
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -59,11 +58,12 @@ func api(t *testing.T) http.Handler {
 // connect serves a server over HTTP and returns a client with an API key.
 func connect(t *testing.T, s *mcp.Server, key string) (*mcp.ClientSession, error) {
 	t.Helper()
-	server := httptest.NewServer(HTTPHandler(s, func(_ context.Context, authorization, remoteAddr string) error {
-		if !strings.HasPrefix(authorization, "Bearer ") || remoteAddr == "" {
-			return errors.New("no credential")
+	server := httptest.NewServer(HTTPHandler(s, func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasPrefix(r.Header.Get("Authorization"), "Bearer ") {
+			w.WriteHeader(http.StatusUnauthorized)
+			return false
 		}
-		return nil
+		return true
 	}, nil))
 	t.Cleanup(server.Close)
 	client := server.Client()
@@ -164,9 +164,11 @@ func TestHTTP(t *testing.T) {
 	require.Equal(t, "UNAUTHORIZED: no\ufffd\ufffd; a b", text)
 }
 
+func anyone(http.ResponseWriter, *http.Request) bool { return true }
+
 // TestCrossOrigin: a page of another site cannot call tools with the credential of a user.
 func TestCrossOrigin(t *testing.T) {
-	h := HTTPHandler(New(Config{}), func(context.Context, string, string) error { return nil }, nil)
+	h := HTTPHandler(New(Config{}), anyone, nil)
 	for site, status := range map[string]int{"cross-site": http.StatusForbidden, "same-origin": http.StatusOK, "": http.StatusOK} {
 		r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`))
 		r.Header.Set("Content-Type", "application/json")
@@ -210,7 +212,7 @@ func TestStdio(t *testing.T) {
 
 // TestBatch: messages come one at a time, whatever version of the protocol a client names.
 func TestBatch(t *testing.T) {
-	h := HTTPHandler(New(Config{}), func(context.Context, string, string) error { return nil }, nil)
+	h := HTTPHandler(New(Config{}), anyone, nil)
 	for body, status := range map[string]int{
 		`[{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}]`: http.StatusBadRequest,
 		" \r\n\t[]": http.StatusBadRequest,

@@ -211,9 +211,9 @@ func getRule(_ context.Context, _ http.Header, in ruleIn) (any, error) {
 // message that does not end.
 const maxRequest = 64 << 10
 
-// HTTPHandler serves a server over HTTP without sessions. authenticate rejects requests without a valid credential; the
-// tools send it to the API.
-func HTTPHandler(s *mcp.Server, authenticate func(ctx context.Context, authorization, remoteAddr string) error, logger *slog.Logger) http.Handler {
+// HTTPHandler serves a server over HTTP without sessions. authenticate reports whether a request has a valid credential;
+// if not, it has sent the response. The tools send the credential to the API.
+func HTTPHandler(s *mcp.Server, authenticate func(http.ResponseWriter, *http.Request) bool, logger *slog.Logger) http.Handler {
 	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, &mcp.StreamableHTTPOptions{
 		Stateless: true, JSONResponse: true, Logger: logger, MaxRequestBodyBytes: maxRequest,
 		// Every request needs a credential that a browser does not add by itself, so that a page of another name which
@@ -221,11 +221,7 @@ func HTTPHandler(s *mcp.Server, authenticate func(ctx context.Context, authoriza
 		DisableLocalhostProtection: true,
 	})
 	return http.NewCrossOriginProtection().Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := authenticate(r.Context(), r.Header.Get("Authorization"), r.RemoteAddr); err != nil {
-			w.Header().Set("WWW-Authenticate", "Bearer")
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(http.StatusUnauthorized)
-			_, _ = fmt.Fprintln(w, `{"error":{"code":"UNAUTHORIZED","message":"an API key or a token is required: Authorization: Bearer KEY"}}`)
+		if !authenticate(w, r) {
 			return
 		}
 		// Batches belong to an earlier version of the protocol. The SDK runs all their messages at once.

@@ -147,9 +147,7 @@ func (s *server) authorize(ctx context.Context, x *exchange, scope assay.Scope) 
 
 // authenticate returns the caller of a request, within the rate limit.
 func (s *server) authenticate(ctx context.Context, x *exchange) (*assay.Principal, error) {
-	// Join repeated fields to a value that matches no credential, instead of choosing one of
-	// them.
-	principal, err := s.cfg.Authenticate(ctx, strings.Join(x.r.Header.Values("Authorization"), ", "), x.r.RemoteAddr)
+	principal, err := s.cfg.Authenticate(ctx, Credential(x.r), x.r.RemoteAddr)
 	if err != nil {
 		return nil, err
 	}
@@ -160,6 +158,10 @@ func (s *server) authenticate(ctx context.Context, x *exchange) (*assay.Principa
 	}
 	return principal, nil
 }
+
+// Credential returns the Authorization header of a request. It joins repeated fields to a value that matches no
+// credential, instead of choosing one of them.
+func Credential(r *http.Request) string { return strings.Join(r.Header.Values("Authorization"), ", ") }
 
 func errScope(scope assay.Scope) error {
 	return assay.Errorf(assay.CodeForbidden, "this credential does not have the scope %q", scope)

@@ -127,6 +127,26 @@ func TestCredentialCheckedFirst(t *testing.T) {
 	f.serve(t, r).fails(t, 401, assay.CodeInvalidAPIKey)
 }
 
+// TestFail: endpoints outside the API respond like an operation.
+func TestFail(t *testing.T) {
+	f := newFixture(t)
+	for _, header := range []string{"", "Bearer a.b.c", "Bearer nothing", "Bearer away"} {
+		want := f.do(t, "GET", "/api/v1/organization", "Authorization", header)
+		got := &answer{ResponseRecorder: httptest.NewRecorder()}
+		r := httptest.NewRequest("POST", "/mcp", nil)
+		r.Header.Set("Authorization", header)
+		_, err := authenticate(r.Context(), Credential(r), r.RemoteAddr)
+		Fail(got, r, err, f.cfg.Now, f.cfg.Logger)
+		require.NoError(t, json.Unmarshal(got.Body.Bytes(), got))
+		require.Equal(t, want.Code, got.Code)
+		require.Equal(t, want.Header(), got.Header())
+		require.Equal(t, want.Error, got.Error)
+		require.Equal(t, want.Meta.Timestamp, got.Meta.Timestamp)
+		require.Regexp(t, `^[0-9a-f]{32}$`, got.Meta.TraceID)
+	}
+	require.Contains(t, f.log.String(), "path=/mcp status=503")
+}
+
 func TestForeignAndUnknown(t *testing.T) {
 	f := newFixture(t)
 	const unknown = "00000000-0000-4000-8000-000000000000"
