@@ -152,17 +152,18 @@ func (c *agentConfig) gateway(signed func(context.Context, *assay.Principal) (st
 	}
 }
 
-// openAgent prepares the token signer, the agent, and the gateway to it.
-func (s *server) openAgent(ctx context.Context) error {
-	secret, err := s.cfg.secretKey()
-	if err != nil {
-		return fmt.Errorf("--secret-key-file: %w", err)
-	}
+// openSigner prepares the token signer. secret encrypts its keys.
+func (s *server) openSigner(ctx context.Context, secret auth.Secret) (err error) {
 	s.signer, err = sign.New(ctx, sign.Config{
 		Store: s.store, Issuer: s.publicURL(), Audience: s.cfg.AgentAudience, Secret: secret, Now: s.replica.Now, Logger: s.logger,
 	})
-	if err != nil || s.cfg.agent() == agentNone {
-		return err
+	return err
+}
+
+// openAgent prepares the agent and the gateway to it. credentials encrypts the tokens of source hosts.
+func (s *server) openAgent(credentials auth.Secret) (err error) {
+	if s.cfg.agent() == agentNone {
+		return nil
 	}
 	cfg := s.cfg.gateway(s.signer.Sign)
 	cfg.Wrap = s.own.Transport
@@ -174,8 +175,8 @@ func (s *server) openAgent(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		own, err := newAgent(ctx, &agentParts{
-			flags: &s.cfg.agentRunConfig, store: s.store, files: &s.cfg.storeConfig, secret: secret, name: name, wrap: s.own.Transport,
+		own, err := newAgent(&agentParts{
+			flags: &s.cfg.agentRunConfig, store: s.store, dataDir: s.cfg.DataDir, secret: credentials, name: name, wrap: s.own.Transport,
 			handler: codebase.Config{
 				// Fetch the keys from the signer of this process, by the path that an external agent uses.
 				JWKSURL: agentAddress + jwksPath, Keys: agent.InProcess(s.signer.JWKS()), Issuer: s.publicURL(), Audience: s.cfg.AgentAudience,
@@ -208,8 +209,8 @@ func (s *server) forWebhooks(r *http.Request) bool {
 type agentParts struct {
 	flags   *agentRunConfig
 	store   store
-	files   *storeConfig
-	secret  auth.Secret // "" for none
+	dataDir string
+	secret  auth.Secret // encrypts credentials; "" for none
 	name    string      // unique among the agents of one data directory
 	handler codebase.Config
 	wrap    func(http.RoundTripper) http.RoundTripper // of the connections to the language model; may be nil
@@ -232,10 +233,10 @@ func (a *ownAgent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // newAgent returns an agent. Its worker is not started.
-func newAgent(ctx context.Context, p *agentParts) (*ownAgent, error) {
+func newAgent(p *agentParts) (*ownAgent, error) {
 	work := p.flags.AgentWorkDir
 	if work == "" {
-		work = filepath.Join(p.files.DataDir, agentDir)
+		work = filepath.Join(p.dataDir, agentDir)
 	}
 	work, err := filepath.Abs(filepath.Join(work, "of-"+p.name))
 	if err != nil {
@@ -245,17 +246,13 @@ func newAgent(ctx context.Context, p *agentParts) (*ownAgent, error) {
 	if err := errors.Join(os.RemoveAll(commands), os.MkdirAll(commands, 0o700)); err != nil {
 		return nil, fmt.Errorf("make the work directory of the agent: %w", err)
 	}
-	secret, err := p.files.credentialSecret(ctx, p.store, p.secret, p.handler.Logger)
-	if err != nil {
-		return nil, err
-	}
 	forges, err := p.flags.forges()
 	if err != nil {
 		return nil, err
 	}
 	sources, err := source.New(source.Config{
 		Forges: forges, Store: p.store, Now: p.handler.Now,
-		Roots: p.flags.AgentLocalRoot, PrivateHosts: p.flags.AgentAllowPrivateHosts, CAFile: p.flags.AgentSourceCA, WorkDir: commands, Secret: secret,
+		Roots: p.flags.AgentLocalRoot, PrivateHosts: p.flags.AgentAllowPrivateHosts, CAFile: p.flags.AgentSourceCA, WorkDir: commands, Secret: p.secret,
 		Limits: source.Limits{Bytes: int64(p.flags.AgentMaxCloneSize), Files: p.flags.AgentMaxFiles, Time: p.flags.AgentRunTimeout},
 		Logger: p.handler.Logger,
 	})

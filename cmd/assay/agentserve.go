@@ -112,8 +112,12 @@ func (c *agentServeCmd) Run(e *environment) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	own, err := newAgent(ctx, &agentParts{
-		flags: &c.agentRunConfig, store: s, files: &c.storeConfig, secret: secret, name: name + ".agent",
+	credentials, err := c.credentialSecret(ctx, s, secret, logger)
+	if err != nil {
+		return err
+	}
+	own, err := newAgent(&agentParts{
+		flags: &c.agentRunConfig, store: s, dataDir: c.DataDir, secret: credentials, name: name + ".agent",
 		handler: codebase.Config{
 			JWKSURL: c.JWKSURL, Keys: codebase.KeyTransport(roots), Issuer: c.issuer(), Audience: c.AgentAudience,
 			ConnectURL: c.issuer() + connectPath, PublicURL: c.PublicURL, Now: wallClock, Logger: logger,

@@ -21,7 +21,8 @@ import (
 
 // credentialSecret returns the secret that encrypts credentials in the store: the configured one, else a generated one
 // in the data directory. Servers that share a PostgreSQL store need the same secret. So a generated one is used only if
-// no server uses another one. The result is "" for a server without a secret, which rejects new credentials.
+// no server uses another one. The result is "" for a server without a secret, which rejects new credentials. With SQLite,
+// the only server always uses its secret; another one encrypted a store that was restored without it.
 func (c *storeConfig) credentialSecret(
 	ctx context.Context, st assay.CredentialKeyStore, configured auth.Secret, logger *slog.Logger,
 ) (auth.Secret, error) {
@@ -33,29 +34,38 @@ func (c *storeConfig) credentialSecret(
 	if secret == "" {
 		secret, err = c.generatedSecret()
 	}
-	if u == nil {
-		return secret, err
-	}
-	if err != nil { // such as a read-only file system
+	if err != nil {
+		if u == nil {
+			return "", err
+		}
+		// Such as a read-only file system.
 		logger.WarnContext(ctx, "failed to generate a key for credentials; set --secret-key-file to store credentials", "error", err)
 		return "", nil
 	}
 	own := seal.Fingerprint(secret)
 	stored, err := st.ClaimCredentialKey(ctx, own, configured != "")
-	if err != nil {
+	switch {
+	case err != nil:
 		return "", err
-	}
-	if stored != own {
+	case stored == own:
+		return secret, nil
+	case u != nil:
 		logger.WarnContext(ctx, "another server encrypts the credentials in the store with its own key; set --secret-key-file "+
 			"to the same key on all servers, such as the file "+credentialKeyFile+" in its data directory")
 		return "", nil
 	}
-	return secret, nil
+	logger.WarnContext(ctx, "the credentials in the store are encrypted with another key; stop the server and restore the file of that key, "+
+		"or create webhooks and connect repositories again", "file", c.credentialKeyPath())
+	_, err = st.ClaimCredentialKey(ctx, own, true) // for new credentials
+	return secret, err
 }
+
+// credentialKeyPath returns the path of the generated secret.
+func (c *storeConfig) credentialKeyPath() string { return filepath.Join(c.DataDir, credentialKeyFile) }
 
 // generatedSecret returns the secret in the data directory. It generates one if there is none.
 func (c *storeConfig) generatedSecret() (auth.Secret, error) {
-	path := filepath.Join(c.DataDir, credentialKeyFile)
+	path := c.credentialKeyPath()
 	for {
 		text, err := readBounded(path, maxSecretFile)
 		if err == nil {

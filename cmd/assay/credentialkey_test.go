@@ -58,6 +58,11 @@ func TestCredentialSecret(t *testing.T) {
 	require.Empty(t, secretOf(full, ""))
 	require.Contains(t, log.String(), "--secret-key-file")
 
-	// An SQLite store has one data directory.
-	require.Len(t, string(secretOf(&storeConfig{Store: storeSQLite, DataDir: t.TempDir()}, "")), 32)
+	// An SQLite store has one data directory. It may be a new one, after a restore.
+	sqlite := &storeConfig{Store: storeSQLite, DataDir: t.TempDir()}
+	generated = secretOf(sqlite, "")
+	require.Len(t, string(generated), 32)
+	require.Contains(t, log.String(), "encrypted with another key")
+	require.Equal(t, generated, secretOf(sqlite, ""), "after a restart")
+	require.Empty(t, log.String())
 }

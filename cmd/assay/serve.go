@@ -241,10 +241,21 @@ func (s *server) start(ctx context.Context) (err error) {
 	if err := s.openSummaries(); err != nil {
 		return err
 	}
-	if err := s.openAgent(ctx); err != nil {
+	secret, err := s.cfg.secretKey()
+	if err != nil {
+		return usageError{fmt.Errorf("--secret-key-file: %w", err)}
+	}
+	if err := s.openSigner(ctx, secret); err != nil {
 		return err
 	}
-	if err := s.openWebhooks(ctx); err != nil {
+	credentials, err := s.cfg.credentialSecret(ctx, s.store, secret, s.logger)
+	if err != nil {
+		return err
+	}
+	if err := s.openAgent(credentials); err != nil {
+		return err
+	}
+	if err := s.openWebhooks(credentials); err != nil {
 		return err
 	}
 	if s.analyst, err = usage.New(usage.Config{Store: s.store, Prices: s.cfg.prices(), Window: s.cfg.Window, Now: s.replica.Now}); err != nil {

@@ -110,6 +110,9 @@ func (c *storeRestoreCmd) Run(e *environment) error {
 	if schema.Version < schema.Known {
 		e.say("it has to be migrated to version %d before this program can use it, which `assay serve` and `assay store migrate` do", schema.Known)
 	}
+	if _, err := os.Stat(c.credentialKeyPath()); errors.Is(err, os.ErrNotExist) {
+		e.say("the backup does not contain the key for webhook secrets and tokens of source hosts: start the server with the same --secret-key-file, or copy the file %s of the former data directory to %s first", credentialKeyFile, c.DataDir)
+	}
 	return nil
 }
 

@@ -75,6 +75,7 @@ func TestStoreBackup(t *testing.T) {
 	require.Contains(t, assay("organization", "list").stdout, "after")
 	r = assay("store", "restore", file, "--force")
 	require.Zero(t, r.code, r.stderr)
+	require.NotContains(t, r.stderr, "credential-key", "the data directory has the key")
 	list := assay("organization", "list").stdout
 	require.Contains(t, list, "before")
 	require.NotContains(t, list, "after")
@@ -87,8 +88,17 @@ func TestStoreBackup(t *testing.T) {
 
 	// Restore to another directory.
 	other := filepath.Join(t.TempDir(), "new")
-	require.Zero(t, call{}.run("store", "restore", file, "--data-dir", other).code)
+	r = call{}.run("store", "restore", file, "--data-dir", other)
+	require.Zero(t, r.code, r.stderr)
+	require.Contains(t, r.stderr, "copy the file credential-key of the former data directory to "+other)
 	require.Contains(t, call{}.run("organization", "list", "--data-dir", other).stdout, "before")
+	// A server warns once that it cannot use the credentials of the backup, and uses its own key from then on.
+	cfg = testConfig(t, other)
+	for _, warnings := range []int{1, 0} {
+		s, log := startServer(t, cfg)
+		require.NoError(t, stopServer(s))
+		require.Equal(t, warnings, strings.Count(log.String(), "are encrypted with another key"))
+	}
 
 	nowhere := t.TempDir()
 	r = call{}.run("store", "backup", file+".2", "--data-dir", nowhere)

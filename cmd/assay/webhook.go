@@ -3,8 +3,7 @@
 package main
 
 import (
-	"context"
-
+	"assay/internal/auth"
 	"assay/internal/rest"
 	"assay/internal/webhook"
 )
@@ -15,17 +14,9 @@ type webhookConfig struct {
 }
 
 // openWebhooks prepares the webhooks and their worker.
-func (s *server) openWebhooks(ctx context.Context) error {
-	configured, err := s.cfg.secretKey()
-	if err != nil {
-		return err
-	}
-	secret, err := s.cfg.credentialSecret(ctx, s.store, configured, s.logger)
-	if err != nil {
-		return err
-	}
+func (s *server) openWebhooks(credentials auth.Secret) (err error) {
 	s.outgoing, err = webhook.NewManager(webhook.Config{
-		Store: s.store, Insights: s.store, Render: rest.RenderInsight, Secret: secret, PrivateHosts: s.cfg.WebhookAllowPrivateHosts,
+		Store: s.store, Insights: s.store, Render: rest.RenderInsight, Secret: credentials, PrivateHosts: s.cfg.WebhookAllowPrivateHosts,
 		UserAgent: "assay/" + version(), Observe: s.own.ObserveWebhook, Now: s.replica.Now, Logger: s.logger,
 	})
 	return err
