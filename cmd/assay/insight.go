@@ -117,20 +117,28 @@ func showInsight(i *assay.Insight, organizations map[string]string) insightRow {
 
 type insightMuteCmd struct {
 	storeConfig
-	ID     string `arg:"" help:"Id of the insight."`
-	Reason string `placeholder:"TEXT" help:"Reason for muting, shown with the insight."`
+	ID     string  `arg:"" help:"Id of the insight."`
+	Reason *string `placeholder:"TEXT" help:"Reason for muting, shown with the insight. Default: none, or that of a muted insight."`
 }
 
 func (c *insightMuteCmd) problems() []error {
 	ck := &check{problems: c.storeConfig.problems()}
-	ck.that(len(c.Reason) <= 1000, "--reason: more than 1000 bytes")
+	ck.that(c.Reason == nil || len(*c.Reason) <= 1000, "--reason: more than 1000 bytes")
 	return ck.problems
 }
 
 // Run mutes an insight.
 func (c *insightMuteCmd) Run(e *environment) error {
 	return withStore(e, &c.storeConfig, openExisting, func(ctx context.Context, s store) error {
-		if err := s.MuteInsight(ctx, c.ID, c.Reason); err != nil {
+		reason := c.Reason
+		if reason == nil {
+			i, err := s.FindInsightByID(ctx, "", c.ID)
+			if err != nil {
+				return insightError(c.ID, err)
+			}
+			reason = &i.MuteReason // "" unless it is muted
+		}
+		if err := s.MuteInsight(ctx, c.ID, *reason); err != nil {
 			return insightError(c.ID, err)
 		}
 		e.say("the insight %s is muted", c.ID)

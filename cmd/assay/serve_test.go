@@ -319,6 +319,13 @@ func TestServe(t *testing.T) {
 			return strings.Contains(body, `"status":"muted"`)
 		}, assaytest.Limit, 50*time.Millisecond)
 		require.Contains(t, call{}.run("insight", "list", "--status", "muted", "--data-dir", dir).stdout, id)
+		for _, c := range []struct {
+			args   []string
+			reason string
+		}{{nil, "known"}, {[]string{"--reason", "accepted"}, "accepted"}, {[]string{"--reason", ""}, ""}, {nil, ""}} {
+			require.Zero(t, call{}.run(append([]string{"insight", "mute", id, "--data-dir", dir}, c.args...)...).code)
+			require.Contains(t, call{}.run("insight", "list", "--status", "muted", "--format", "json", "--data-dir", dir).stdout, fmt.Sprintf(`"mute_reason": %q`, c.reason))
+		}
 		r = call{}.run("insight", "unmute", id, "--data-dir", dir)
 		require.Equal(t, "the insight "+id+" is active\n", r.stderr)
 	})
