@@ -34,7 +34,11 @@ func TestRepositories(t *testing.T) {
 	require.Contains(t, s.page("/insights/"+s.Found[0].ID), `href="`+finding+`"`)
 	require.Contains(t, s.page(repository+"/findings/otel-ba9876543210"), "known", "a dismissed finding")
 	require.Contains(t, s.page("/runs/"+dashboardtest.RunID), "checkout started")
-	require.Contains(t, s.page("/findings?severity=critical,high"), "Attribute holds personal data")
+	const place = `<span class="sub"><bdi>internal/order/place.go</bdi>:42</span>`
+	require.Contains(t, s.page(repository), place)
+	page = s.page("/findings?severity=critical,high")
+	require.Contains(t, page, "Attribute holds personal data")
+	require.Contains(t, page, strings.Replace(place, `"sub">`, `"sub"><bdi>shop/checkout</bdi> · `, 1))
 
 	for path, status := range map[string]int{
 		"/repositories/nope": 404, "/repositories/" + dashboardtest.RunID: 404, "/runs/nope": 404, repository + "/findings/otel-0": 404, "/findings?severity=worst": 400,

@@ -72,6 +72,13 @@ type rows struct {
 	Now  time.Time
 }
 
+// findingRows are the rows of a table of findings.
+type findingRows struct {
+	Rows       []agentFinding
+	Now        time.Time
+	Repository bool // show the repository of each finding
+}
+
 // functions are what templates can call.
 func (h *Handler) functions() template.FuncMap {
 	return template.FuncMap{
@@ -102,6 +109,9 @@ func (h *Handler) functions() template.FuncMap {
 		"impact":   func(s string) assay.Impact { return assay.Impact(s) },
 		"severity": agentImpact,
 		"rows":     func(list any, now time.Time) rows { return rows{list, now} },
+		"findingRows": func(list []agentFinding, now time.Time, repository bool) findingRows {
+			return findingRows{list, now, repository}
+		},
 		"reversed": func(layers []layer) []layer {
 			layers = slices.Clone(layers)
 			slices.Reverse(layers)
