@@ -108,10 +108,10 @@ func roundedScore(v float64) scoreValue {
 // leastSpan is the minimum length of a time axis.
 const leastSpan = time.Hour
 
-// newScoreChart draws points between start and end. It returns nil for fewer than two points. If the points fill less
+// newScoreChart draws points between start and end; nil for none. If the points fill less
 // than half of the axis, it begins with the first point.
 func newScoreChart(title string, points []assay.ScorePoint, start, end time.Time) *scoreChart {
-	if len(points) < 2 {
+	if len(points) == 0 {
 		return nil
 	}
 	if age := end.Sub(points[0].At); age < end.Sub(start)/2 {
@@ -146,7 +146,11 @@ func newScoreChart(title string, points []assay.ScorePoint, start, end time.Time
 		}
 	}
 	first, last := c.Rows[0], c.Rows[len(c.Rows)-1]
-	c.Summary = fmt.Sprintf("From %d on %s to %d on %s, lowest %d.", first.Value, first.Time, last.Value, last.Time, assay.RoundScore(low))
+	if len(points) == 1 {
+		c.Summary = fmt.Sprintf("%d since %s.", first.Value, first.Time)
+	} else {
+		c.Summary = fmt.Sprintf("From %d on %s to %d on %s, lowest %d.", first.Value, first.Time, last.Value, last.Time, assay.RoundScore(low))
+	}
 	return c
 }
 

@@ -28,7 +28,11 @@ func TestScoreChart(t *testing.T) {
 
 	points[1].Value = 20
 	require.Equal(t, "M0 0H500V80H1000V9.5H1000", newScoreChart("Score", points, chartStart, end).Line, "from 0 on when scores are low")
-	require.Nil(t, newScoreChart("Score", points[:1], chartStart, end))
+	require.Nil(t, newScoreChart("Score", nil, chartStart, end))
+	one := newScoreChart("Score", points[1:2], chartStart, end)
+	require.Equal(t, "M500 80H1000", one.Line, "it holds until now")
+	require.Equal(t, "20 since Nov 3, 02:00.", one.Summary)
+	require.Zero(t, one.Change())
 
 	young := newScoreChart("Score", []assay.ScorePoint{{At: end.Add(-20 * time.Hour), Value: 80}, {At: end.Add(-10 * time.Hour), Value: 90}}, chartStart, end)
 	require.Equal(t, "M0 40H500V20H1000", young.Line, "it holds until now")

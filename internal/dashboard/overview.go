@@ -28,7 +28,7 @@ const (
 type overviewPage struct {
 	Organization *assay.Organization
 	Score        *scoreValue
-	Series       *scoreChart // nil with fewer than two points
+	Series       *scoreChart // nil without points
 	Bands        []bandCount
 	Fixes        []fix
 	MoreFixes    int

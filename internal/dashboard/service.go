@@ -35,7 +35,7 @@ type RuleStater interface {
 type servicePage struct {
 	*assay.Service
 	Score    *scoreValue
-	Series   *scoreChart // nil with fewer than two points
+	Series   *scoreChart // nil without points
 	Changes  []change    // newest first
 	Pager    pager       // of the changes
 	Rules    []ruleState
