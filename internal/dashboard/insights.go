@@ -40,6 +40,8 @@ type insightsPage struct {
 	Clear      string // address without filters
 	NoRule     string // address without the rule
 	NoSvc      string // address without the service
+
+	Organization *assay.Organization // of an empty list without filters; otherwise nil
 }
 
 // candidate is a service that a name may mean, with the address of its insights.
@@ -109,6 +111,11 @@ func (h *Handler) insights(q *request) error {
 		}
 		page.Rows = q.insightRows(found)
 		page.date(f)
+		if len(found) == 0 && !page.Filtered {
+			if page.Organization, err = q.cfg.Organizations.FindOrganizationByID(q.ctx, q.organization()); err != nil {
+				return err
+			}
+		}
 	}
 	return q.render(http.StatusOK, "insights", view{Title: "Insights", Section: "insights", Live: liveSeconds, Data: page})
 }

@@ -828,6 +828,23 @@ func TestFirstRunBecomesTheOverview(t *testing.T) {
 	for _, path := range []string{"/services", "/insights", "/rules", "/keys"} {
 		empty.page(path)
 	}
+	// Without a score, no page claims that rules passed.
+	for _, c := range []struct {
+		change func(*assay.Organization)
+		path   string
+		want   string
+	}{
+		{func(*assay.Organization) {}, "/insights", "No service has sent telemetry yet."},
+		{func(o *assay.Organization) { o.ServicesCount = 1 }, "/insights", "No service has a score yet."},
+		{func(*assay.Organization) {}, "/", "No service has a score yet."},
+		{func(o *assay.Organization) { o.Score = new(float64) }, "/insights", "every rule that was evaluated passed"},
+		{func(*assay.Organization) {}, "/", "Every rule that was evaluated passed."},
+	} {
+		c.change(&empty.Organization)
+		page := empty.page(c.path)
+		require.Contains(t, page, c.want, c.path)
+		require.Equal(t, empty.Organization.Score != nil, strings.Contains(page, "ule that was evaluated passed"), c.path)
+	}
 	*empty.World = *dashboardtest.Shop()
 	require.Contains(t, read(t, empty.get("/", "Assay-Live", "1")), "What to fix first")
 }
@@ -859,6 +876,7 @@ func TestSignInPage(t *testing.T) {
 	require.Contains(t, page, "This &lt;key&gt; is not valid.")
 	require.Contains(t, page, `href="/sign-in/provider?return=%2fservices%3fq%3da%26b%3dc"`)
 	require.Contains(t, page, `<input type="hidden" name="return" value="/services?q=a&amp;b=c">`)
+	require.Contains(t, page, "<code>bootstrap-key</code>", "where a server without a terminal puts the first key")
 	wellFormed(t, "/sign-in", page, elements(t, page))
 
 	w = httptest.NewRecorder()
