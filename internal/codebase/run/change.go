@@ -57,7 +57,7 @@ type changeResult struct {
 	LinesAdded   int             `json:"lines_added"`
 	LinesRemoved int             `json:"lines_removed"`
 	Note         string          `json:"note,omitempty"` // why nothing was published
-	Preview      bool            `json:"preview"`        // the caller asked for the patch alone
+	Preview      bool            `json:"preview"`        // the caller asked for the patch alone; without that, the run would have published it
 }
 
 // verification is the evidence for a change.
@@ -357,14 +357,14 @@ func (j *job) publish(ctx context.Context) (note string, err error) {
 	r := j.result
 	base := j.files.DefaultBranch
 	switch {
-	case j.change.Publish != nil && !*j.change.Publish:
-		r.Preview, r.Note = true, "The change is a preview; the patch can be downloaded"
 	case r.Verification.Status == verify.Rejected:
 		r.Note = "The change is not published because its verification rejects it; the patch can be downloaded"
 	case !j.installation.Write:
 		r.Note = "The installation gives no write access; the patch can be downloaded"
 	case j.files.Commit == "" || base == "":
 		r.Note = "The source has no branch to propose changes for; the patch can be downloaded"
+	case j.change.Publish != nil && !*j.change.Publish:
+		r.Preview, r.Note = true, "The change is a preview; the patch can be downloaded"
 	}
 	if r.Note != "" {
 		return r.Note, nil

@@ -245,6 +245,10 @@ func TestFixUnpublished(t *testing.T) {
 		}, verify.Rejected, "verification rejects it"},
 		"no write access": {func(w *world) { w.grant(false) }, verify.Verified, "no write access"},
 		"a preview":       {func(w *world) { w.preview = true }, verify.Verified, "is a preview"},
+		"a preview without write access": {func(w *world) {
+			w.preview = true
+			w.grant(false)
+		}, verify.Verified, "no write access"},
 		"no branch": {func(w *world) {
 			checkout := w.checkout
 			w.checkout = func(ctx context.Context, want source.Want, dir string) (*source.Checkout, error) {
@@ -262,6 +266,7 @@ func TestFixUnpublished(t *testing.T) {
 			r := w.result(id)
 			require.Equal(t, c.status, r.Verification.Status)
 			require.Contains(t, r.Note, c.want)
+			require.Equal(t, name == "a preview", r.Preview, "it can be published")
 			require.Nil(t, r.Branch)
 			require.Nil(t, r.PullRequestURL)
 			require.Empty(t, w.published)
