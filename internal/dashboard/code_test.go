@@ -180,6 +180,21 @@ func TestAgentRefuses(t *testing.T) {
 	require.Contains(t, string(body), "entered\nbefore", "what was entered is still there")
 }
 
+// TestMigrationNeedsPlan: the repository page says which tier has migrations, and shows the refusal of the agent.
+func TestMigrationNeedsPlan(t *testing.T) {
+	const hint = "needs the tier enterprise"
+	s := newSite(t, dashboardtest.Shop())
+	require.Contains(t, s.page("/repositories/"+dashboardtest.RepositoryID), hint)
+	s.AgentErr = assay.Errorf(assay.CodeForbidden, "the organization's plan has no partner migrations")
+	res := s.post("/repositories/"+dashboardtest.RepositoryID+"/change", url.Values{"type": {"migration"}})
+	require.Equal(t, http.StatusForbidden, res.StatusCode)
+	page := read(t, res)
+	require.Contains(t, page, "The organization&#39;s plan has no partner migrations.")
+	require.Contains(t, page, "Add OpenTelemetry", "the form is still there")
+	s.Organization.Tier = assay.TierEnterprise
+	require.NotContains(t, s.page("/repositories/"+dashboardtest.RepositoryID), hint)
+}
+
 // TestSourceHosts: users get a button for each configured source host, which leads there.
 func TestSourceHosts(t *testing.T) {
 	require.NotContains(t, newSite(t, dashboardtest.Shop()).page("/repositories/connect"), "Connect GitHub", "a key cannot authorize")

@@ -78,6 +78,7 @@ type repositoryPage struct {
 	Fixable         []agentFinding  // that a fix may be started for, the first shownFixes
 	Problem         string
 	Running         bool
+	Enterprise      bool // the tier for which the agent of assay migrates; another agent has its own plans
 }
 
 // repositoryForm is the form with the settings of a repository: one entry a line.
@@ -135,6 +136,11 @@ func (q *request) showRepository(status int, problem string, refused *agentSetti
 	if page.Runs, err = q.runsOf(r.ID); err != nil {
 		return err
 	}
+	organization, err := q.cfg.Organizations.FindOrganizationByID(q.ctx, q.organization())
+	if err != nil {
+		return err
+	}
+	page.Enterprise = organization.Tier == assay.TierEnterprise
 	page.Running = slices.ContainsFunc(page.Runs, func(r agentRun) bool { return r.Status == "pending" || r.Status == "running" })
 	if q.session.User() {
 		s := refused
@@ -161,6 +167,8 @@ func (q *request) answerForm(id string, err error, refused *agentSettings) error
 		return q.redirect("/repositories/" + id)
 	case assay.CodeInvalid, assay.CodeConflict, assay.CodeUnprocessable:
 		return q.showRepository(http.StatusConflict, messageOf(err, "The agent refused that."), refused)
+	case assay.CodeForbidden: // such as a migration that the plan does not have
+		return q.showRepository(http.StatusForbidden, messageOf(err, "The agent refused that."), refused)
 	}
 	return err
 }
