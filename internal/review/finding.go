@@ -134,8 +134,8 @@ func newPlace(f *check.Finding, t *text) *place {
 	endLine, endColumn := t.position(end)
 	c := f.Check
 	title := c.Title
-	if f.Subject != "" {
-		title += ": " + clean(f.Subject)
+	if about := cmp.Or(f.About, f.Subject); about != "" {
+		title += ": " + clean(about)
 	}
 	message := clean(f.Message)
 	names := check.Names{

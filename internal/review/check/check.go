@@ -64,6 +64,8 @@ type Finding struct {
 	// Subject is what the finding is about, without position: a span name, an attribute key, a metric name, a
 	// component. It is part of the finding's identity, so it stays when lines move. It never holds a sensitive value.
 	Subject string
+	// About follows the title of the check in the title of the finding; default the subject. It is not part of the identity.
+	About string
 	// Symbol is the function, class, service or document around the place, "" if none is. It is part of the
 	// identity as well.
 	Symbol  string

@@ -84,6 +84,51 @@ func reviewExample(t *testing.T, e checktest.Example, id string) *review.Report 
 	return r
 }
 
+// TestTitles: the title of a finding is the title of its check and the name of what it is about.
+func TestTitles(t *testing.T) {
+	const server = `package main
+
+import (
+	"log/slog"
+	"net/http"
+)
+
+func main() {
+	http.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { slog.Info("called", "email", email) })
+	_ = http.ListenAndServe(":8080", nil)
+}
+`
+	const resource = `package main
+
+import (
+	"go.opentelemetry.io/otel/sdk/resource"
+	"go.opentelemetry.io/otel/sdk/trace"
+	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
+)
+
+func main() {
+	r := resource.NewSchemaless(semconv.ServiceName("shop"))
+	_ = trace.NewTracerProvider(trace.WithResource(r))
+}
+`
+	const compose = `services:
+  cart:
+    image: cart
+    environment:
+      OTEL_RESOURCE_ATTRIBUTES: team=shop
+`
+	for _, c := range []struct{ id, file, text, want string }{
+		{"sensitive-log", "main.go", server, "Log statement writes sensitive data: email"},
+		{"uninstrumented-server", "main.go", server, "Server, consumer or database client is not instrumented: net/http"},
+		{"resource-attributes", "main.go", resource, "Resource lacks the attributes that identify the service: deployment.environment.name, service.instance.id"},
+		{"resource-attributes", "compose.yaml", compose, "Resource lacks the attributes that identify the service: cart"},
+	} {
+		r := reviewExample(t, checktest.Example{Files: map[string]string{c.file: c.text}}, c.id)
+		require.NotEmpty(t, r.Findings, c.want)
+		require.Equal(t, c.want, r.Findings[0].DisplayTitle)
+	}
+}
+
 func TestTexts(t *testing.T) {
 	seen := map[string]bool{}
 	for _, c := range check.All() {

@@ -300,7 +300,7 @@ func (p *RepositoryPass) reportCode(facts []resourceFact, keys []string) {
 	severity, list := lacks(keys)
 	p.Report(Finding{
 		Severity: severity, File: best.file, Start: best.start, End: best.end, Symbol: best.symbol,
-		Subject: "resource", Names: Names{AttributeKey: keys[0], Service: best.service},
+		Subject: "resource", About: strings.Join(keys, ", "), Names: Names{AttributeKey: keys[0], Service: best.service},
 		Message: fmt.Sprintf("The resource has no %s, and no deployment file of the repository sets it. The deployment may still do so.", list),
 	})
 }
@@ -335,7 +335,7 @@ func (p *RepositoryPass) reportDeployment(d *deployed, keys []string, code bool)
 		name = path.Base(d.file.Path)
 	}
 	p.in(d.file, d.place.Start, d.place.End, Finding{
-		Severity: severity, Subject: strings.TrimSpace(d.name + " resource"), Names: Names{AttributeKey: keys[0], Service: d.name}, Fix: fix,
+		Severity: severity, Subject: strings.TrimSpace(d.name + " resource"), About: name, Names: Names{AttributeKey: keys[0], Service: d.name}, Fix: fix,
 		Message: fmt.Sprintf("The service `%s` gets no %s.", name, list),
 	})
 }

@@ -36,7 +36,8 @@ var sensitiveLog = &Check{
 			if what == "a whole request" && ownRequest(u, at) {
 				severity = Suggestion
 			}
-			p.mark(u, at, Finding{Severity: severity, Subject: what + " " + brief(u, at), Message: fmt.Sprintf("The log statement writes %s.", what)})
+			subject := brief(u, at)
+			p.mark(u, at, Finding{Severity: severity, Subject: what + " " + subject, About: subject, Message: fmt.Sprintf("The log statement writes %s.", what)})
 		}
 	},
 }

@@ -295,7 +295,7 @@ func checkBoundaries(p *RepositoryPass) {
 		}
 		seen[id] = true
 		p.Report(Finding{
-			Severity: severity, File: b.file, Start: b.start, End: b.end, Symbol: b.symbol, Subject: b.kind + " " + b.library,
+			Severity: severity, File: b.file, Start: b.start, End: b.end, Symbol: b.symbol, Subject: b.kind + " " + b.library, About: b.library,
 			Message: fmt.Sprintf("Nothing instruments this %s (`%s`).", b.kind, b.library),
 		})
 	}
