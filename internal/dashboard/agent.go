@@ -168,7 +168,8 @@ type (
 		Open bool   `json:"open"`
 	}
 	agentTests struct {
-		Passed bool `json:"passed"`
+		Passed bool   `json:"passed"`
+		Output string `json:"output"` // without sensitive data
 	}
 	// agentPage is a list with its pagination.
 	agentPage[T any] struct {

@@ -81,6 +81,18 @@ func TestFixRun(t *testing.T) {
 	require.Contains(t, s.page("/repositories/"+dashboardtest.RepositoryID), "by the language model")
 }
 
+// TestOutputOfTests: the page of a run shows the last lines of tests that failed.
+func TestOutputOfTests(t *testing.T) {
+	s := newSite(t, dashboardtest.Shop())
+	require.NotContains(t, s.page("/runs/"+dashboardtest.FixID), "Output of the tests")
+	s.TestOutput = strings.Repeat("collected\n", 20) + "<b>\x1b[31m\nNo module named pytest\n"
+	page := s.page("/runs/" + dashboardtest.FixID)
+	require.Contains(t, page, "<bdi>No module named pytest<")
+	require.Contains(t, page, "&lt;b&gt;")
+	require.NotContains(t, page, "\x1b")
+	require.Equal(t, 8, strings.Count(page, "collected"))
+}
+
 func TestRepositoryForms(t *testing.T) {
 	repository := "/repositories/" + dashboardtest.RepositoryID
 	finding := repository + "/findings/" + dashboardtest.FindingID

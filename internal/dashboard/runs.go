@@ -77,11 +77,12 @@ type runPage struct {
 	Phases  []agentPhase
 	Events  []agentEvent // newest first
 	Result  *agentResult
-	Rows    []measured  // of the verification
-	Patch   []patchLine // its beginning
-	More    int         // lines of the patch that are not shown
-	Open    []agentStep // what the change leaves to people
-	Preview bool        // whose change can be published
+	Rows    []measured      // of the verification
+	Output  []template.HTML // last lines of tests that failed
+	Patch   []patchLine     // its beginning
+	More    int             // lines of the patch that are not shown
+	Open    []agentStep     // what the change leaves to people
+	Preview bool            // whose change can be published
 	Running bool
 }
 
@@ -97,6 +98,8 @@ type patchLine struct {
 const shownPatchLines = 500
 
 const shownEvents = 200
+
+const shownOutput = 10 // lines
 
 func (h *Handler) run(q *request) error {
 	id := q.r.PathValue("id")
@@ -117,7 +120,7 @@ func (h *Handler) run(q *request) error {
 	page.Events = detail.Events[max(0, len(detail.Events)-shownEvents):]
 	slices.Reverse(page.Events)
 	if r := page.Result; r != nil && r.Verification != nil {
-		page.Rows = r.Verification.rows()
+		page.Rows, page.Output = r.Verification.rows(), r.Verification.output()
 		page.Preview = page.Status == "completed" && r.Branch == "" && r.Verification.Status != "rejected" && r.Preview
 	}
 	if r := page.Result; r != nil {
@@ -166,6 +169,22 @@ func (v *agentVerification) rows() []measured {
 		rows = append(rows, measured{"Score of " + s.Service, score(s.Before), score(s.After)})
 	}
 	return rows
+}
+
+// output returns the last lines that the tests wrote if they failed, after the change or already before it.
+func (v *agentVerification) output() []template.HTML {
+	failed := v.Tests.Before
+	if v.Tests.After != nil {
+		failed = v.Tests.After
+	}
+	if failed == nil || failed.Passed {
+		return nil
+	}
+	var lines []template.HTML
+	for text := range strings.Lines(strings.TrimSpace(failed.Output)) {
+		lines = append(lines, codeText(text))
+	}
+	return lines[max(0, len(lines)-shownOutput):]
 }
 
 // patch returns the patch of a run.

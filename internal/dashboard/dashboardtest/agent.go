@@ -118,7 +118,7 @@ func (w *World) Forward(_ context.Context, c *assay.AgentCall) (*assay.AgentAnsw
 					{"file": "go.mod", "text": "Run `go mod tidy`", "open": true},
 				},
 				"verification": object{
-					"status": "verified", "tests": object{"before": object{"passed": true}, "after": object{"passed": true}},
+					"status": "verified", "tests": object{"before": object{"passed": true}, "after": object{"passed": w.TestOutput == "", "output": w.TestOutput}},
 					"rules":  []object{{"rule_id": "SPA-006", "service": "checkout", "before": "failed", "after": "passed"}},
 					"scores": []object{{"service": "checkout", "before": score(61.5), "after": score(88)}, {"service": "new", "before": nil, "after": score(90)}},
 					"review": object{"findings_before": 2, "findings_after": 1},

@@ -40,6 +40,7 @@ type World struct {
 	Err             error                 // error of every read; nil for none
 	InstallationURL string                // of onboarding sessions
 	Patch           string                // of the run FixID
+	TestOutput      string                // of the run FixID, if its tests fail; "" if they pass
 	AgentErr        error                 // error of every call of the agent if it is CodeUnavailable, and otherwise of those that change something; nil for none
 	Calls           []string              // calls of the agent that change state: method, path and body
 	Webhooks        *Webhooks
