@@ -8,9 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
+
+	"assay"
 )
 
 // API is a REST API of assay.
@@ -67,13 +71,18 @@ func (a *API) get(ctx context.Context, path string, query map[string][]string, c
 		} `json:"error"`
 	}
 	if err := json.Unmarshal(body, &answer); err != nil {
-		return nil, fmt.Errorf("the API answered with status %d and no JSON", resp.StatusCode)
+		return nil, fmt.Errorf("the API answered with status %d and no JSON%s", resp.StatusCode, a.hint(resp.StatusCode))
 	}
 	switch {
 	case answer.Error != nil:
 		text := answer.Error.Code + ": " + answer.Error.Message
-		for name, detail := range answer.Error.Details {
-			text += "; " + name + " " + detail
+		for _, name := range slices.Sorted(maps.Keys(answer.Error.Details)) {
+			if detail := name + " " + answer.Error.Details[name]; !strings.Contains(answer.Error.Message, detail) {
+				text += "; " + detail
+			}
+		}
+		if answer.Error.Code == string(assay.CodeNotFound) { // of the path; services and insights have codes of their own
+			text += a.hint(resp.StatusCode)
 		}
 		return nil, errors.New(text)
 	case resp.StatusCode != http.StatusOK || answer.Data == nil:
@@ -86,6 +95,14 @@ func (a *API) get(ctx context.Context, path string, query map[string][]string, c
 		return answer.Data, nil
 	}
 	return json.Marshal(map[string]any{"items": answer.Data, "total": *meta.Total})
+}
+
+// hint returns a text to append to the error of an unknown path, "" if the base URL is not from a user.
+func (a *API) hint(status int) string {
+	if status != http.StatusNotFound || a.Authorization == "" {
+		return ""
+	}
+	return "; is --url the root of the API, such as https://HOST/api?"
 }
 
 // Handler sends requests to a handler in this process, in the name of an address.

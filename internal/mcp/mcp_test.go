@@ -166,6 +166,30 @@ func TestHTTP(t *testing.T) {
 
 func anyone(http.ResponseWriter, *http.Request) bool { return true }
 
+// TestErrors: errors of the API keep their details and do not repeat them.
+func TestErrors(t *testing.T) {
+	for _, c := range []struct {
+		status              int
+		body, authorization string
+		want                string
+	}{
+		{400, `{"error":{"code":"INVALID_PARAMETERS","message":"impact must be x; limit must be y","details":{"limit":"must be y","impact":"must be x"}}}`, "", "INVALID_PARAMETERS: impact must be x; limit must be y"},
+		{503, `{"error":{"code":"SERVICE_UNAVAILABLE","message":"not ready","details":{"store":"failed","clock":"ok"}}}`, "", "SERVICE_UNAVAILABLE: not ready; clock ok; store failed"},
+		{404, `{"error":{"code":"NOT_FOUND","message":"there is nothing at this path"}}`, "Bearer key", "NOT_FOUND: there is nothing at this path; is --url the root of the API, such as https://HOST/api?"},
+		{404, `{"error":{"code":"NOT_FOUND","message":"there is nothing at this path"}}`, "", "NOT_FOUND: there is nothing at this path"},
+		{404, `{"error":{"code":"SERVICE_NOT_FOUND","message":"no such service"}}`, "Bearer key", "SERVICE_NOT_FOUND: no such service"},
+		{404, `<html>`, "Bearer key", "the API answered with status 404 and no JSON; is --url the root of the API, such as https://HOST/api?"},
+		{502, `<html>`, "Bearer key", "the API answered with status 502 and no JSON"},
+	} {
+		a := &API{URL: "http://api.invalid", Authorization: c.authorization, Client: &http.Client{Transport: Handler{http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(c.status)
+			fmt.Fprint(w, c.body)
+		})}}}
+		_, err := a.get(t.Context(), "/v1/services", nil, nil)
+		require.EqualError(t, err, c.want)
+	}
+}
+
 // TestCrossOrigin: a page of another site cannot call tools with the credential of a user.
 func TestCrossOrigin(t *testing.T) {
 	h := HTTPHandler(New(Config{}), anyone, nil)
