@@ -27,7 +27,7 @@ type APIKey struct {
 type apiKeyInput struct {
 	Description string        `json:"description"`
 	Scopes      []assay.Scope `json:"scopes"`
-	ExpiresIn   *int64        `json:"expires_in"` // seconds
+	ExpiresIn   *int64        `json:"expires_in" unit:"seconds"`
 }
 
 func (s *server) showAPIKey(k *assay.APIKey) APIKey {

@@ -104,7 +104,7 @@ func TestAPIKeyFields(t *testing.T) {
 		return got
 	}
 	creator := "key:reader"
-	made := f.call(t, "POST", "/api/v1/api-keys", `{"description":"n","unknown":1}`, reader)
+	made := f.call(t, "POST", "/api/v1/api-keys", `{"description":"n"}`, reader)
 	require.Equal(t, 201, made.Code)
 	require.Equal(t, APIKey{
 		ID: "New111", KeyPreview: "assay_sk_New111_***", Description: "n", Scopes: []assay.Scope{assay.ScopeRead},
@@ -133,10 +133,12 @@ func TestAPIKeyFields(t *testing.T) {
 		`{"description":1}`:         {"description", "must be a string"},
 		`{"scopes":"read"}`:         {"scopes", "must be an array of strings"},
 		`{"scopes":["read",1]}`:     {"scopes", "must be an array of strings"},
-		`{"expires_in":"30d"}`:      {"expires_in", "must be an integer"},
-		`{"expires_in":1.5}`:        {"expires_in", "must be an integer"},
-		`{"expires_in":1e30}`:       {"expires_in", "must be an integer"},
-		`{"expires_in":{"days":1}}`: {"expires_in", "must be an integer"},
+		`{"expires_in":"30d"}`:      {"expires_in", "must be an integer number of seconds"},
+		`{"expires_in":1.5}`:        {"expires_in", "must be an integer number of seconds"},
+		`{"expires_in":1e30}`:       {"expires_in", "must be an integer number of seconds"},
+		`{"expires_in":{"days":1}}`: {"expires_in", "must be an integer number of seconds"},
+		`{"expires":60}`:            {"body", `has the unknown field "expires"; the fields are description, scopes, expires_in`},
+		`{"Scopes":["ingest"]}`:     {"body", `has the unknown field "Scopes"; the fields are description, scopes, expires_in`},
 	} {
 		a := f.call(t, "POST", "/api/v1/api-keys", body, reader).fails(t, 400, assay.CodeInvalid)
 		require.Equal(t, map[string]string{want[0]: want[1]}, a.Error.Details, body)

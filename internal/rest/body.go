@@ -6,9 +6,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -26,14 +29,17 @@ func (s *server) holdBody(c *call) (release func(), err error) {
 }
 
 // readFields decodes the JSON object in the body of a request into a struct. Fields that the body does not have keep
-// their values, and unknown ones are ignored.
+// their values. It rejects unknown ones.
 func (s *server) readFields(c *call, fields any) error {
 	body, release, err := s.readObject(c)
 	if err != nil {
 		return err
 	}
 	defer release()
-	return decodeFields(body, fields)
+	if err := decodeFields(body, fields); err != nil {
+		return err
+	}
+	return refuseUnknown(body, fields)
 }
 
 // readObject reads the JSON object in the body of a request, which is in memory until release is called.
@@ -48,7 +54,26 @@ func (s *server) readObject(c *call) (body []byte, release func(), err error) {
 	return body, release, nil
 }
 
-// decodeFields decodes a JSON object into a struct.
+// refuseUnknown returns an error for a JSON object with a member that a struct does not have.
+func refuseUnknown(body []byte, fields any) error {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(body, &members); err != nil {
+		return assay.Invalid(map[string]string{"body": "must be a JSON object"})
+	}
+	var known []string
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(fields).Elem()) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		known = append(known, name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if !slices.Contains(known, name) {
+			return assay.Invalid(map[string]string{"body": fmt.Sprintf("has the unknown field %.60q; the fields are %s", name, strings.Join(known, ", "))})
+		}
+	}
+	return nil
+}
+
+// decodeFields decodes a JSON object into a struct. It ignores unknown fields.
 func decodeFields(body []byte, fields any) error {
 	if err := json.Unmarshal(body, fields); err != nil {
 		if mistyped, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && mistyped.Field != "" {
@@ -62,7 +87,7 @@ func decodeFields(body []byte, fields any) error {
 
 // jsonType describes the values of a field of a struct in JSON.
 func jsonType(fields any, name string) string {
-	kind := reflect.String
+	kind, unit := reflect.String, ""
 	for _, f := range reflect.VisibleFields(reflect.TypeOf(fields).Elem()) {
 		if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag != name {
 			continue
@@ -70,11 +95,15 @@ func jsonType(fields any, name string) string {
 		if kind = f.Type.Kind(); kind == reflect.Pointer {
 			kind = f.Type.Elem().Kind()
 		}
+		unit = f.Tag.Get("unit")
 	}
 	switch kind {
 	case reflect.Bool:
 		return "true or false"
 	case reflect.Int64:
+		if unit != "" {
+			return "an integer number of " + unit
+		}
 		return "an integer"
 	case reflect.Slice:
 		return "an array of strings"
