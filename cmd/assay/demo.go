@@ -181,9 +181,6 @@ func (s *server) connectDemo(ctx context.Context, dir string) error {
 	return nil
 }
 
-// boardColumns is the width of the columns before the last one.
-const boardColumns = 46
-
 // board shows the scores of the demo's services.
 type board struct {
 	e     *environment
@@ -279,19 +276,40 @@ func (b *board) read(ctx context.Context) ([][]string, error) {
 	return rows, nil
 }
 
+// boardTable returns the table for a terminal of some columns. It leaves out rules that would wrap the line, because a
+// wrapped line counts as two when the table is drawn again.
+func boardTable(rows [][]string, width int) string {
+	const rules = "FAILED RULES"
+	draw := func() string {
+		var out bytes.Buffer
+		_ = report.Table(&out, []string{"SERVICE", "SCORE", "BAND", rules}, rows) // writing to a buffer cannot fail
+		return out.String()
+	}
+	room := width - strings.Index(draw(), rules)
+	for _, row := range rows {
+		row[3] = cutWords(row[3], room)
+	}
+	return draw()
+}
+
+// cutWords returns the words of an ASCII text that fit in some columns, and an ellipsis for the others.
+func cutWords(s string, columns int) string {
+	if len(s) <= columns {
+		return s
+	}
+	if end := strings.LastIndexByte(s[:max(0, columns-1)], ' '); end > 0 {
+		return s[:end] + " …"
+	}
+	return "…"
+}
+
 // show redraws the table on a terminal. Otherwise it prints a line for each service that is new or has changed.
 func (b *board) show(rows [][]string) {
 	if len(rows) == 0 {
 		return
 	}
 	if width, tty := terminalWidth(b.e.stdout); tty && b.e.getenv("TERM") != "dumb" {
-		var out bytes.Buffer
-		for _, row := range rows { // truncate rows, because a wrapped line would count as two
-			row[3] = report.Printable(row[3], width-boardColumns)
-		}
-		// Writing to a buffer cannot fail.
-		_ = report.Table(&out, []string{"SERVICE", "SCORE", "BAND", "FAILED RULES"}, rows)
-		table := out.String()
+		table := boardTable(rows, width)
 		if table == b.table {
 			return
 		}

@@ -60,6 +60,23 @@ func TestDemo(t *testing.T) {
 	require.Empty(t, left)
 }
 
+func TestBoardTable(t *testing.T) {
+	const courier = "MET-003 MET-004 MET-007 RES-002 RES-003 RES-004"
+	for width, rules := range map[int]string{
+		200: courier,
+		83:  courier,
+		82:  "MET-003 MET-004 MET-007 RES-002 RES-003 …",
+		80:  "MET-003 MET-004 MET-007 RES-002 RES-003 …",
+		45:  "MET-003 …",
+		44:  "…",
+	} {
+		rows := [][]string{{"checkout", "100", "Excellent", "-"}, {"courier", "78", "Needs Improvement", courier}}
+		require.Equal(t, "SERVICE   SCORE  BAND               FAILED RULES\n"+
+			"checkout  100    Excellent          -\n"+
+			"courier   78     Needs Improvement  "+rules+"\n", boardTable(rows, width), width)
+	}
+}
+
 func TestDemoEndsByItself(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	r := call{}.run("demo", "--for", "1s")
