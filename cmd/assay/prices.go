@@ -22,6 +22,16 @@ func (c *priceConfig) prices() usage.Prices {
 
 func (c *priceConfig) problems() []error {
 	var ck check
-	ck.err("price-*", c.prices().Validate())
+	all := c.prices()
+	for flag, one := range map[string]usage.Prices{
+		"price-traces-per-gb":   {TracesPerGB: all.TracesPerGB},
+		"price-metrics-per-gb":  {MetricsPerGB: all.MetricsPerGB},
+		"price-logs-per-gb":     {LogsPerGB: all.LogsPerGB},
+		"price-per-1000-series": {SeriesPer1000: all.SeriesPer1000},
+	} {
+		one.Currency = usage.DefaultPrices().Currency
+		ck.err(flag, one.Validate())
+	}
+	ck.err("price-currency", usage.Prices{Currency: all.Currency}.Validate())
 	return ck.problems
 }

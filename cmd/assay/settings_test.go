@@ -300,10 +300,15 @@ func TestProblems(t *testing.T) {
 		"model cost": {func(c *serverConfig) {
 			c.AgentModelProvider, c.AgentModel, c.AgentModelBudget.Cost = "anthropic", "m", 1
 		}, "--agent-model-price"},
-		"alias":           {func(c *serverConfig) { c.AgentPathAlias = "a/b" }, "--agent-path-alias"},
-		"alias taken":     {func(c *serverConfig) { c.AgentPathAlias = "services" }, "--agent-path-alias: /v1/services has handlers of its own"},
-		"alias taken too": {func(c *serverConfig) { c.AgentPathAlias = "agent" }, "--agent-path-alias"},
-		"data dir":        {func(c *serverConfig) { c.DataDir = "" }, "--data-dir"},
+		"alias":            {func(c *serverConfig) { c.AgentPathAlias = "a/b" }, "--agent-path-alias"},
+		"alias taken":      {func(c *serverConfig) { c.AgentPathAlias = "services" }, "--agent-path-alias: /v1/services has handlers of its own"},
+		"alias taken too":  {func(c *serverConfig) { c.AgentPathAlias = "agent" }, "--agent-path-alias"},
+		"currency":         {func(c *serverConfig) { c.PriceCurrency = "usd" }, `--price-currency: the currency "usd"`},
+		"price of traces":  {func(c *serverConfig) { c.PriceTracesPerGB = -1 }, "--price-traces-per-gb: the price of traces per GB is -1"},
+		"price of metrics": {func(c *serverConfig) { c.PriceMetricsPerGB = -1 }, "--price-metrics-per-gb: the price of metrics"},
+		"price of logs":    {func(c *serverConfig) { c.PriceLogsPerGB = -1 }, "--price-logs-per-gb: the price of logs"},
+		"price of series":  {func(c *serverConfig) { c.PricePer1000Series = -1 }, "--price-per-1000-series: the price of 1,000 series"},
+		"data dir":         {func(c *serverConfig) { c.DataDir = "" }, "--data-dir"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg, err := defaultConfig()
