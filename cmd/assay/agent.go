@@ -157,7 +157,7 @@ func (s *server) openSigner(ctx context.Context, secret auth.Secret) (err error)
 	s.signer, err = sign.New(ctx, sign.Config{
 		Store: s.store, Issuer: s.publicURL(), Audience: s.cfg.AgentAudience, Secret: secret, Now: s.replica.Now, Logger: s.logger,
 	})
-	return err
+	return secretKeyError(err)
 }
 
 // openAgent prepares the agent and the gateway to it. credentials encrypts the tokens of source hosts.

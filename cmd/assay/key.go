@@ -96,7 +96,7 @@ func storedKeyPrefix(ctx context.Context, s store, c *storeConfig, flag, fallbac
 		return "", fmt.Errorf("find the prefix of API keys: %w", err)
 	}
 	if flag != "" && flag != prefix {
-		return "", fmt.Errorf("--api-key-prefix: the API keys of the store %s have the prefix %q, not %q; it cannot be changed, so remove the flag", c.name(), prefix, flag)
+		return "", usageError{fmt.Errorf("--api-key-prefix: the API keys of the store %s have the prefix %q, not %q; it cannot be changed, so remove the flag", c.name(), prefix, flag)}
 	}
 	return prefix, nil
 }

@@ -383,13 +383,15 @@ func TestKeyPrefixStoredInStore(t *testing.T) {
 		require.Equal(t, http.StatusOK, code)
 	}
 	r := create(dir, "--api-key-prefix", "other")
-	require.Equal(t, exitFailed, r.code)
+	require.Equal(t, exitUsage, r.code)
 	require.Contains(t, r.stderr, `have the prefix "acme-1", not "other"; it cannot be changed, so remove the flag`)
 	require.NoError(t, stopServer(s))
 
 	cfg.APIKeyPrefix = "assay"
 	refused := newServer(cfg, s.own)
-	require.ErrorContains(t, refused.start(t.Context()), `have the prefix "acme-1", not "assay"`)
+	err := refused.start(t.Context())
+	require.ErrorContains(t, err, `have the prefix "acme-1", not "assay"`)
+	require.ErrorAs(t, err, new(usageError), "a service manager does not start it again")
 	cfg.APIKeyPrefix = ""
 	restarted, _ := startServer(t, cfg)
 	code, _ := get(t, client(t), restarted.restURL()+"/v1/organization", string(s.createdKey))
@@ -404,7 +406,7 @@ func TestKeyPrefixStoredInStore(t *testing.T) {
 	dir = t.TempDir()
 	require.Zero(t, call{}.run("organization", "create", "default", "--data-dir", dir).code)
 	require.True(t, strings.HasPrefix(create(dir).stdout, "assay_sk_"))
-	require.Equal(t, exitFailed, create(dir, "--api-key-prefix", "acme").code)
+	require.Equal(t, exitUsage, create(dir, "--api-key-prefix", "acme").code)
 
 	// A store of an earlier version has keys but no prefix.
 	dir = t.TempDir()

@@ -4,11 +4,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"assay"
 	"assay/internal/auth"
+	"assay/internal/auth/seal"
 	"assay/internal/auth/sign"
 )
 
@@ -40,6 +42,14 @@ func (c *secretKeyConfig) secretKey() (auth.Secret, error) {
 	return secret, nil
 }
 
+// secretKeyError returns an error of package sign as one of the configuration if the secret is missing or wrong.
+func secretKeyError(err error) error {
+	if errors.Is(err, seal.ErrNoSecret) || errors.Is(err, seal.ErrOtherSecret) {
+		return usageError{fmt.Errorf("--secret-key-file: %w", err)}
+	}
+	return err
+}
+
 type signingKeyCmd struct {
 	Rotate signingKeyRotateCmd `cmd:"" help:"Create a new signing key. Servers use it within 10 s; no request fails."`
 	List   signingKeyListCmd   `cmd:"" help:"List the signing keys."`
@@ -64,7 +74,7 @@ func (c *signingKeyRotateCmd) Run(e *environment) error {
 	return withStore(e, &c.storeConfig, openExisting, func(ctx context.Context, s store) error {
 		id, err := sign.Rotate(ctx, sign.Rotation{Store: s, Secret: secret, ReplaceSecret: c.ReplaceSecret})
 		if err != nil {
-			return err
+			return secretKeyError(err)
 		}
 		e.say("servers sign with the key %s within 10 s", id)
 		return nil

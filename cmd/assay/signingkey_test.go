@@ -58,10 +58,15 @@ func TestSigningKeyCommands(t *testing.T) {
 	// A missing or wrong secret is an error.
 	other := file(t, "other", strings.Repeat("\xa5", 32))
 	for _, args := range [][]string{{}, {"--secret-key-file", other}} {
-		r := assay(append([]string{"signing-key", "rotate"}, args...)...)
-		require.Equal(t, exitFailed, r.code)
-		require.Contains(t, r.stderr, "secret key file")
-		require.NotContains(t, r.stderr, "\xa5")
+		for _, command := range [][]string{
+			{"signing-key", "rotate"},
+			{"serve", "--http-address", "127.0.0.1:0", "--otlp-grpc-address", "127.0.0.1:0", "--otlp-http-address", "127.0.0.1:0"},
+		} {
+			r := assay(append(command, args...)...)
+			require.Equal(t, exitUsage, r.code, "a service manager does not start it again")
+			require.Contains(t, r.stderr, "--secret-key-file: ")
+			require.NotContains(t, r.stderr, "\xa5")
+		}
 	}
 	require.Len(t, list(), 2)
 	require.Zero(t, assay("signing-key", "rotate", "--secret-key-file", other, "--replace-secret").code)
