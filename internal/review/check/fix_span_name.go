@@ -5,6 +5,7 @@ package check
 import (
 	"bytes"
 	"regexp"
+	"slices"
 	"strings"
 
 	"assay/internal/review/instrumentation"
@@ -24,6 +25,9 @@ func (p *Pass) constantName(u *instrumentation.Uses, s *instrumentation.Span, bu
 	create := s.Name.Parent
 	if !p.mayFix() || built != s.Name || create == nil || create.Kind != syntax.Call {
 		return nil
+	}
+	if s.Tracer == nil {
+		return nil // a function of the project, with parameters of its own
 	}
 	if built.Kind == syntax.Operator && built.Text == "+" {
 		return nil // Go does not compile where nothing else uses a constant's package
@@ -141,7 +145,7 @@ func withAttributes(u *instrumentation.Uses, create, built *syntax.Node, keys, v
 		}
 		return []Edit{{Start: built.End, End: built.End, Text: ", { attributes: { " + text + " } }"}}, true
 	case syntax.Python:
-		if create.Named("attributes") != nil || len(create.Args()) > 1 && create.Arg(1).Kind != syntax.Argument {
+		if slices.ContainsFunc(create.Args()[1:], func(a *syntax.Node) bool { return a.Kind != syntax.Argument || a.Text == "attributes" }) {
 			return nil, false
 		}
 		text := join(func(key, value string) string { return quote + key + quote + ": " + value })

@@ -3,32 +3,68 @@
 package check
 
 import (
+	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"assay/internal/review/check/checktest"
 	"assay/internal/review/instrumentation"
 	"assay/internal/review/syntax"
+	"assay/internal/review/treesitter"
 )
 
-// FuzzGo feeds source code through the parser, the finding of facts and all checks. They must not panic, and what they
-// report must lie in the file.
-func FuzzGo(f *testing.F) {
+// FuzzSource feeds source code through the parser, the finding of facts and all checks. They must not panic, and what they
+// report must lie in the file. The seeds are the examples, and the examples with one argument of a call changed: checks
+// must not assume that a call has an argument, or that it is positional.
+func FuzzSource(f *testing.F) {
+	parser, err := treesitter.New(f.Context(), f.TempDir())
+	require.NoError(f, err)
+	f.Cleanup(func() { require.NoError(f, parser.Close(context.Background())) })
+	parse := func(ctx context.Context, language byte, source string) (*syntax.File, error) {
+		if l := syntax.Language(language); l != syntax.Go {
+			return syntax.Parse(ctx, parser, "a", l, []byte(source))
+		}
+		return syntax.ParseGo("a.go", []byte(source))
+	}
+	add := func(path, source string) {
+		l := byte(syntax.LanguageOf(path))
+		if l == byte(syntax.Unknown) {
+			return
+		}
+		f.Add(l, source)
+		file, err := parse(f.Context(), l, source)
+		require.NoError(f, err)
+		for _, changed := range changeArguments(file) {
+			f.Add(l, changed)
+		}
+	}
 	examples := checktest.Examples(f)
 	for _, c := range All() {
 		for _, e := range examples[c.ID] {
 			for path, source := range e.Files {
-				if syntax.LanguageOf(path) == syntax.Go {
-					f.Add(source)
-				}
+				add(path, source)
 			}
 		}
 	}
-	for _, h := range hostile(8) {
-		f.Add(h)
+	files, err := filepath.Glob("testdata/[Oo]rder.*")
+	require.NoError(f, err)
+	for _, path := range files {
+		source, err := os.ReadFile(path)
+		require.NoError(f, err)
+		add(path, string(source))
 	}
-	f.Fuzz(func(t *testing.T, source string) {
-		file, err := syntax.ParseGo("a.go", []byte(source))
+	for _, h := range hostile(8) {
+		f.Add(byte(syntax.Go), h)
+	}
+	f.Fuzz(func(t *testing.T, language byte, source string) {
+		if l := syntax.Language(language); l < syntax.Go || l > syntax.Java {
+			return
+		}
+		file, err := parse(t.Context(), language, source)
 		if err != nil {
 			return
 		}
@@ -53,6 +89,35 @@ func FuzzGo(f *testing.F) {
 			}
 		}
 	})
+}
+
+// changeArguments returns the source of a file once for each change of one call: without an argument, with an
+// argument spread, and in Python with an argument by name and with one more argument by name.
+func changeArguments(f *syntax.File) (changed []string) {
+	spread := map[syntax.Language]string{syntax.JavaScript: "...", syntax.TypeScript: "...", syntax.Python: "*"}[f.Language]
+	for n := range f.Root.All() {
+		if n.Kind != syntax.Call && n.Kind != syntax.New {
+			continue
+		}
+		for i, a := range n.Args() {
+			before, text, after := string(f.Source[:a.Start]), f.Code(a), string(f.Source[a.End:])
+			switch {
+			case i > 0:
+				changed = append(changed, string(f.Source[:n.Args()[i-1].End])+after)
+			case len(n.Args()) > 1:
+				changed = append(changed, before+string(f.Source[n.Args()[1].Start:]))
+			default:
+				changed = append(changed, before+after)
+			}
+			if spread != "" {
+				changed = append(changed, before+spread+text+after)
+			}
+			if f.Language == syntax.Python && a.Kind != syntax.Argument {
+				changed = append(changed, before+"x="+text+after, before+text+", x=1"+after)
+			}
+		}
+	}
+	return changed
 }
 
 // hostile returns files that repeat a costly construct n times.

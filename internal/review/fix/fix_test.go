@@ -267,3 +267,41 @@ func f(ctx context.Context, user *User) {
 	require.Empty(t, patch.Files)
 	require.Len(t, patch.Left, 2)
 }
+
+// TestFixes fixes one finding of a file.
+func TestFixes(t *testing.T) {
+	const python = "from opentelemetry import trace\n\ntracer = trace.get_tracer('a')\n\n\n"
+	const javaScript = "const { trace, metrics } = require('@opentelemetry/api');\n\n"
+	for name, tt := range map[string]struct {
+		check, file, before string
+		after               string // "" if the finding has no fix
+	}{
+		"a name before arguments by name": {
+			"span-name-dynamic", "a.py", python + "def f(order):\n    with tracer.start_as_current_span(f'load {order}', kind=trace.SpanKind.CLIENT):\n        work()\n",
+			python + "def f(order):\n    with tracer.start_as_current_span('load', attributes={'order': order}, kind=trace.SpanKind.CLIENT):\n        work()\n",
+		},
+		"attributes may be among other arguments": {
+			"span-name-dynamic", "a.py", python + "def f(order, **more):\n    with tracer.start_as_current_span(f'load {order}', kind=trace.SpanKind.CLIENT, **more):\n        work()\n", "",
+		},
+		"a name for a function of the project, Python": {
+			"span-name-dynamic", "a.py", python + "from a import traced_span\n\ndef f(order):\n    with traced_span(f'load {order}') as span:\n        work()\n", "",
+		},
+		"a name for a function of the project, JavaScript": {
+			"span-name-dynamic", "a.js", javaScript + "const { withSpan } = require('./tracing');\nexports.load = (order) => withSpan(`load ${order}`, async (span) => work(span));\n", "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRepository(t, map[string]string{tt.file: tt.before})
+			found := r.review(tt.check)
+			require.Len(t, found, 1)
+			p := r.patch(found)
+			require.Empty(t, p.Left)
+			if tt.after == "" {
+				require.Empty(t, p.Files)
+				return
+			}
+			require.Len(t, p.Files, 1)
+			require.Equal(t, tt.after, string(p.Files[0].After))
+		})
+	}
+}

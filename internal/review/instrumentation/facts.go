@@ -3,6 +3,7 @@
 package instrumentation
 
 import (
+	"slices"
 	"strings"
 
 	"assay/internal/review/syntax"
@@ -74,7 +75,7 @@ func (t Target) String() string {
 type Attribute struct {
 	On         Target
 	Node       *syntax.Node // the range to remove with the attribute: an argument, a pair, or a whole call
-	Key        *syntax.Node
+	Key        *syntax.Node // never nil
 	Value      *syntax.Node // nil if the code does not show it
 	Span       *Span        // nil if unknown
 	Instrument *Instrument  // nil if unknown
@@ -149,6 +150,7 @@ func Find(f *syntax.File, constants Constants) *Uses {
 	case syntax.Java:
 		findJava(u)
 	}
+	u.Attributes = slices.DeleteFunc(u.Attributes, func(a Attribute) bool { return a.Key == nil }) // calls that are not valid
 	return u
 }
 
