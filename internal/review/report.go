@@ -3,6 +3,9 @@
 package review
 
 import (
+	"slices"
+	"strings"
+
 	"assay/internal/review/check"
 )
 
@@ -39,8 +42,16 @@ type Files struct {
 
 // Error is a failure that does not end the review.
 type Error struct {
-	File    string `json:"file"` // "" for the whole review
+	File    string `json:"file"`            // or directory; "" for the whole review
+	Check   string `json:"check,omitempty"` // the check of the whole repository that failed
 	Message string `json:"message"`
+}
+
+// Covers reports whether the report says all about a file that a check finds: it has no error that concerns both.
+func (r *Report) Covers(file, check string) bool {
+	return !slices.ContainsFunc(r.Errors, func(e Error) bool {
+		return (e.File == "" || e.File == "." || e.File == file || strings.HasPrefix(file, e.File+"/")) && (e.Check == "" || e.Check == check)
+	})
 }
 
 // Finding is one place that a check reports.

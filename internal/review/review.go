@@ -174,14 +174,16 @@ type run struct {
 }
 
 // note adds an error to the report.
-func (r *run) note(file, message string) {
+func (r *run) note(file, message string) { r.add(Error{File: file, Message: message}) }
+
+func (r *run) add(e Error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.errors) >= maxErrors {
 		r.dropped++
 		return
 	}
-	r.errors = append(r.errors, Error{File: file, Message: message})
+	r.errors = append(r.errors, e)
 }
 
 // limit notes once that a limit was reached.
@@ -493,7 +495,7 @@ func (r *run) locate(name string, source []byte, found []check.Finding) []*place
 func (r *run) repository(i int, c *check.Check) {
 	defer func() {
 		if p := recover(); p != nil {
-			r.note("", fmt.Sprintf("the check %s failed: %v", c.ID, p))
+			r.add(Error{Check: c.ID, Message: fmt.Sprintf("the check %s failed: %v", c.ID, p)})
 		}
 	}()
 	var kept []any

@@ -256,7 +256,7 @@ func TestPanicIsAnErrorOfTheFile(t *testing.T) {
 	dir := tree(t, map[string]string{"a.go": code(""), "b.go": code(""), "c.go": code("")})
 	r := review(t, Options{Root: dir, Checks: []*check.Check{c, broken}})
 	require.Equal(t, []string{"a.go:1 span", "c.go:1 span"}, at(r))
-	require.Equal(t, []Error{{Message: "the check event failed: defect"}, {File: "b.go", Message: "the review of this file failed: defect"}}, r.Errors)
+	require.Equal(t, []Error{{Check: "event", Message: "the check event failed: defect"}, {File: "b.go", Message: "the review of this file failed: defect"}}, r.Errors)
 }
 
 // TestTooComplex has a check whose work grows with the square of a file. What it found is left out.

@@ -182,7 +182,7 @@ func (w *walk) read(ctx context.Context, dir string) ([]fs.DirEntry, error) {
 		some, err := f.ReadDir(1000)
 		entries = append(entries, some...)
 		if w.entries += len(some); w.entries > maxEntries {
-			w.note(dir, fmt.Sprintf("more than %d files and directories: the others are not read", maxEntries))
+			w.note("", fmt.Sprintf("more than %d files and directories: the others are not read", maxEntries))
 			return nil, errLimit
 		}
 		if errors.Is(err, io.EOF) {

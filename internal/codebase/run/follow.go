@@ -56,16 +56,16 @@ const maxFollowed = 20
 
 // judgeFixes compares merged fixes with the telemetry of newer versions, and saves those that it confirms. It returns
 // the findings whose fixes it refutes: the code no longer has them, but their services still fail their rules. It sees
-// only fixes that an earlier review found merged.
-func (j *job) judgeFixes(ctx context.Context) (refuted []*assay.CodeFinding, err error) {
+// only fixes that an earlier review found merged, and not those of findings that the code has.
+func (j *job) judgeFixes(ctx context.Context, findings []*assay.CodeFinding) (refuted []*assay.CodeFinding, err error) {
 	merged, _, err := j.cfg.Store.Findings(ctx, j.run.OrganizationID, assay.FindingFilter{
 		RepositoryID: j.repository.ID, Status: "all", Dismissed: true, PullStatus: assay.PullMerged, Limit: assay.MaxCodebasePage,
 	})
 	if err != nil {
 		return nil, storeError{err}
 	}
-	present := make(map[string]bool, len(j.findings))
-	for _, f := range j.findings {
+	present := make(map[string]bool, len(findings))
+	for _, f := range findings {
 		present[f.ID] = true
 	}
 	var usage map[string]*assay.ServiceUsage

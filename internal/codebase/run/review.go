@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"assay"
 	"assay/internal/codebase/source"
@@ -235,12 +236,18 @@ func (j *job) save(ctx context.Context) error {
 		return err
 	}
 	onDefault := j.run.Ref == "" || j.run.Ref == j.files.DefaultBranch
-	var refuted []*assay.CodeFinding
+	findings := j.findings
 	if onDefault {
-		var err error
-		if refuted, err = j.judgeFixes(ctx); err != nil {
+		missed, err := j.missed(ctx)
+		if err != nil {
 			return err
 		}
+		findings = slices.Concat(findings, missed)
+		refuted, err := j.judgeFixes(ctx, findings)
+		if err != nil {
+			return err
+		}
+		findings = append(findings, refuted...)
 	}
 	instrumentation, err := json.Marshal(j.report.Instrumentation)
 	if err != nil {
@@ -253,7 +260,7 @@ func (j *job) save(ctx context.Context) error {
 		PullRequestURL *string `json:"pull_request_url"`
 		PatchURL       *string `json:"patch_url"`
 		Verification   *string `json:"verification"`
-	}{FindingCount: len(j.findings) + len(refuted)}
+	}{FindingCount: len(findings)}
 	if branch := cmp.Or(j.run.Ref, j.files.DefaultBranch); branch != "" {
 		result.Branch = &branch
 	}
@@ -273,8 +280,41 @@ func (j *job) save(ctx context.Context) error {
 	}
 	repo := *j.repository
 	repo.DefaultBranch, repo.Access, repo.ReviewedCommit, repo.Instrumentation = j.files.DefaultBranch, "granted", j.run.Commit, instrumentation
-	if err := j.cfg.Store.SaveReview(ctx, j.cfg.Holder, j.run, &repo, append(j.findings, refuted...)); err != nil {
+	if err := j.cfg.Store.SaveReview(ctx, j.cfg.Holder, j.run, &repo, findings); err != nil {
 		return storeError{err}
 	}
 	return nil
+}
+
+// missed returns the active findings that a partial report does not have because it does not cover their file or check:
+// the code may still have them.
+func (j *job) missed(ctx context.Context) (missed []*assay.CodeFinding, err error) {
+	if len(j.report.Errors) == 0 {
+		return nil, nil
+	}
+	reported := make(map[string]bool, len(j.findings))
+	for _, f := range j.findings {
+		reported[f.ID] = true
+	}
+	for offset, total := 0, 1; offset < total; offset += assay.MaxCodebasePage {
+		var page []*assay.CodeFinding
+		page, total, err = j.cfg.Store.Findings(ctx, j.run.OrganizationID, assay.FindingFilter{
+			RepositoryID: j.repository.ID, Dismissed: true, Limit: assay.MaxCodebasePage, Offset: offset,
+		})
+		if err != nil {
+			return nil, storeError{err}
+		}
+		for _, f := range page {
+			var body struct {
+				Locations []review.Location `json:"locations"`
+			}
+			if reported[f.ID] || slices.Contains(j.repository.Settings.DisabledChecks, f.Check) || json.Unmarshal(f.Body, &body) != nil || len(body.Locations) == 0 {
+				continue
+			}
+			if !j.report.Covers(body.Locations[0].File, f.Check) {
+				missed = append(missed, f)
+			}
+		}
+	}
+	return missed, nil
 }

@@ -260,6 +260,43 @@ func TestReview(t *testing.T) {
 	require.Zero(t, total, "resolved")
 }
 
+// TestPartialReview requires that a finding that a report does not cover is not resolved.
+func TestPartialReview(t *testing.T) {
+	for name, tt := range map[string]struct {
+		failed  review.Error
+		disable string
+		active  int
+	}{
+		"its file":                {failed: review.Error{File: "a.go", Message: "m"}, active: 1},
+		"another file":            {failed: review.Error{File: "b.go", Message: "m"}},
+		"the whole review":        {failed: review.Error{Message: "m"}, active: 1},
+		"its check":               {failed: review.Error{Check: "span-name-dynamic", Message: "m"}, active: 1},
+		"another check":           {failed: review.Error{Check: "metric-unit", Message: "m"}},
+		"a check that is off now": {failed: review.Error{Message: "m"}, disable: "span-name-dynamic"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.start("a", nil)
+			w.wait(w.schedule(assay.RunReview), assay.RunCompleted)
+			w.set(func() {
+				w.review = func(context.Context, string) (*review.Report, error) {
+					return &review.Report{Errors: []review.Error{tt.failed}}, nil
+				}
+			})
+			if tt.disable != "" {
+				settings := w.repository.Settings
+				settings.DisabledChecks = []string{tt.disable}
+				require.NoError(t, w.store.SaveRepositorySettings(t.Context(), w.organization, w.repository.ID, settings))
+			}
+			r := w.wait(w.schedule(assay.RunReview), assay.RunCompleted)
+			require.Contains(t, string(r.Result), fmt.Sprintf(`"finding_count":%d`, tt.active))
+			_, total, err := w.store.Findings(t.Context(), w.organization, assay.FindingFilter{Limit: 10})
+			require.NoError(t, err)
+			require.Equal(t, tt.active, total)
+		})
+	}
+}
+
 // TestTakeover stops a worker in each phase, with and without giving the run up, and has another one continue.
 func TestTakeover(t *testing.T) {
 	for _, phase := range []string{"checkout", "scan"} {
