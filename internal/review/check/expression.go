@@ -3,9 +3,12 @@
 package check
 
 import (
+	"bytes"
 	"iter"
+	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"assay/internal/review/instrumentation"
 	"assay/internal/review/syntax"
@@ -64,28 +67,35 @@ func (p *Pass) mark(u *instrumentation.Uses, n *syntax.Node, f Finding) {
 // literal returns the node that writes a known string: the literal itself, or the one in the definition of a constant
 // of this file. Otherwise it returns n.
 func literal(u *instrumentation.Uses, n *syntax.Node) *syntax.Node {
-	at := n
+	at, _ := trace(u, n)
+	return at
+}
+
+// trace is literal, and returns the names that lead to the definition of a constant: b and a for "b = a" and `a = "x"`.
+func trace(u *instrumentation.Uses, n *syntax.Node) (at *syntax.Node, names []*syntax.Node) {
+	at = n
 	for range 4 {
 		switch at.Kind {
 		case syntax.String:
-			return at
+			return at, names
 		case syntax.Call: // attribute.Key("k"), stringKey("k")
 			if a := at.Arg(0); a != nil && len(at.Args()) == 1 {
 				at = a
 				continue
 			}
-			return n
+			return n, nil
 		case syntax.Name, syntax.Member:
 			def := u.File.Definition(at)
 			if def == nil || def.Kind != syntax.Assign || def.Value() == nil || len(def.Targets()) != 1 || def.Targets()[0].Kind == syntax.Object {
-				return n // or one of the names that require gives
+				return n, nil // or one of the names that require gives
 			}
+			names = append(names, at)
 			at = def.Value()
 		default:
-			return n
+			return n, nil
 		}
 	}
-	return n
+	return n, nil
 }
 
 // rename returns the edit that replaces the text of a string literal, none if the literal is not written as it reads.
@@ -94,6 +104,65 @@ func rename(u *instrumentation.Uses, n *syntax.Node, to string) []Edit {
 		return nil
 	}
 	return []Edit{{Start: n.Start + 1, End: n.End - 1, Text: to}}
+}
+
+// renameTelemetry returns the edit that renames an attribute or metric at the definition of its key or name. It returns
+// none for a constant that is not one of the keys or names, or that code of other files can use as something else.
+func (p *Pass) renameTelemetry(u *instrumentation.Uses, n *syntax.Node, to string, all iter.Seq[*syntax.Node]) []Edit {
+	at, names := trace(u, n)
+	if len(names) == 0 {
+		return rename(u, at, to)
+	}
+	if !p.mayFix() {
+		return nil
+	}
+	uses := map[*syntax.Node]bool{}
+	for key := range all {
+		_, names := trace(u, key)
+		for _, name := range names {
+			uses[name] = true
+		}
+	}
+	for _, name := range names {
+		def := u.File.Definition(name)
+		if visible(u.File, def) && !attributeKey(def) || has(u.File.Root.All(), func(c *syntax.Node) bool {
+			return (c.Kind == syntax.Name || c.Kind == syntax.Member) && c.Text == name.Text && c != def.Targets()[0] && !uses[c] &&
+				(c.Kind == syntax.Member || u.File.Definition(c) == def)
+		}) {
+			return nil
+		}
+	}
+	return rename(u, at, to)
+}
+
+// attributeKey reports whether a variable or constant has the type of attribute keys.
+func attributeKey(def *syntax.Node) bool {
+	return def.Type == "attribute.Key" || def.Value().Kind == syntax.Call && strings.HasSuffix(name(def.Value()), "Key")
+}
+
+// exports are the clauses of JavaScript that export names, which are not in the tree.
+var exports = regexp.MustCompile(`export\s*\{([^}]*)\}`)
+
+// visible reports whether other files can use a variable or constant.
+func visible(f *syntax.File, def *syntax.Node) bool {
+	if def.Enclosing(syntax.Func) != nil && def.Targets()[0].Kind == syntax.Name {
+		return false
+	}
+	start := bytes.LastIndexByte(f.Source[:def.Start], '\n') + 1
+	written := strings.Fields(string(f.Source[start:def.Targets()[0].Start]))
+	switch f.Language {
+	case syntax.JavaScript, syntax.TypeScript:
+		return def.Parent != f.Root || def.Targets()[0].Kind != syntax.Name || slices.Contains(written, "export") ||
+			slices.ContainsFunc(exports.FindAllSubmatch(f.Source, -1), func(m [][]byte) bool {
+				return slices.Contains(strings.FieldsFunc(string(m[1]), func(r rune) bool { return r == ',' || unicode.IsSpace(r) }), def.Targets()[0].Text)
+			})
+	case syntax.Python:
+		return !strings.HasPrefix(def.Targets()[0].Text, "_")
+	case syntax.Java:
+		return !slices.Contains(written, "private")
+	default:
+		return true
+	}
 }
 
 // spanName returns the name of a span if it is known.

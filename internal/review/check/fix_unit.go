@@ -34,6 +34,9 @@ func unitOf(text string) string {
 func setUnit(u *instrumentation.Uses, i *instrumentation.Instrument, unit string) []Edit {
 	if i.Unit != nil {
 		at := literal(u, i.Unit)
+		if !at.Within(i.Unit) {
+			return nil // a constant, which other instruments or code may use
+		}
 		if text, ok := u.Known(at); ok && text == "" && at.End-at.Start == 2 {
 			return []Edit{{Start: at.Start + 1, End: at.End - 1, Text: unit}}
 		}

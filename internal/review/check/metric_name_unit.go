@@ -38,7 +38,7 @@ var metricNameUnit = &Check{
 			}
 			seen[at] = true
 			p.mark(u, at, Finding{
-				Subject: metric, Fix: moveUnit(u, i, at, metric, named, known && text != ""),
+				Subject: metric, Fix: p.moveUnit(u, i, metric, named, known && text != ""),
 				Message: fmt.Sprintf("The name of the metric `%s` contains the unit `%s`.", metric, named),
 				Names:   Names{MetricName: metric, ScopeName: i.Scope},
 			})
@@ -47,14 +47,14 @@ var metricNameUnit = &Check{
 }
 
 // moveUnit returns the edits that take a unit out of a metric's name and give it to the instrument if that has none.
-func moveUnit(u *instrumentation.Uses, i *instrumentation.Instrument, at *syntax.Node, metric, named string, given bool) []Edit {
+func (p *Pass) moveUnit(u *instrumentation.Uses, i *instrumentation.Instrument, metric, named string, given bool) []Edit {
 	short := withoutUnit(metric, func(word string) bool {
 		return unit.NamedIn([]byte(named), []byte(word)) || unitWords[strings.ToLower(word)] == named
 	})
 	if short == "" {
 		return nil
 	}
-	edits := rename(u, at, short)
+	edits := p.renameTelemetry(u, i.Name, short, metricNames(u))
 	if given || edits == nil {
 		return edits
 	}

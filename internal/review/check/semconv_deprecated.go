@@ -4,6 +4,7 @@ package check
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -24,7 +25,7 @@ var semconvDeprecated = &Check{
 	Fixable: true,
 	Source: func(p *Pass, u *instrumentation.Uses) {
 		seen := map[*syntax.Node]bool{}
-		report := func(n *syntax.Node, kind, key, successor string, names Names) {
+		report := func(n *syntax.Node, kind, key, successor string, names Names, all iter.Seq[*syntax.Node]) {
 			at := literal(u, n)
 			if seen[at] {
 				return
@@ -35,7 +36,7 @@ var semconvDeprecated = &Check{
 			case successor != "":
 				f.Message = fmt.Sprintf("The %s `%s` is deprecated; its successor is `%s`.", kind, key, successor)
 				if !unitChanges[key] {
-					f.Fix = rename(u, at, successor)
+					f.Fix = p.renameTelemetry(u, n, successor, all)
 				}
 			case len(replacements[key]) > 0:
 				f.Message = fmt.Sprintf("The %s `%s` is deprecated in favor of `%s`.", kind, key, strings.Join(replacements[key], "` or `"))
@@ -65,11 +66,11 @@ var semconvDeprecated = &Check{
 			}) {
 				continue // both are sent for a while
 			}
-			report(a.Key, "attribute", key, successor, attributeNames(u, a, key))
+			report(a.Key, "attribute", key, successor, attributeNames(u, a, key), keys(u))
 		}
 		for _, n := range u.Keys {
 			if key, ok := u.Known(n); ok && deprecatedKey(key) {
-				report(n, "attribute", key, successorOf(key), Names{AttributeKey: key})
+				report(n, "attribute", key, successorOf(key), Names{AttributeKey: key}, keys(u))
 			}
 		}
 		created := map[string]bool{}
@@ -90,10 +91,37 @@ var semconvDeprecated = &Check{
 				m.Deprecated, m.Successor = true, earlier[metric]
 			}
 			if m.Deprecated && !created[bareName(m.Successor)] {
-				report(i.Name, "metric", metric, m.Successor, Names{MetricName: metric, ScopeName: i.Scope})
+				report(i.Name, "metric", metric, m.Successor, Names{MetricName: metric, ScopeName: i.Scope}, metricNames(u))
 			}
 		}
 	},
+}
+
+// keys yields the keys of attributes.
+func keys(u *instrumentation.Uses) iter.Seq[*syntax.Node] {
+	return func(yield func(*syntax.Node) bool) {
+		for i := range u.Attributes {
+			if !yield(u.Attributes[i].Key) {
+				return
+			}
+		}
+		for _, n := range u.Keys {
+			if !yield(n) {
+				return
+			}
+		}
+	}
+}
+
+// metricNames yields the names of metrics.
+func metricNames(u *instrumentation.Uses) iter.Seq[*syntax.Node] {
+	return func(yield func(*syntax.Node) bool) {
+		for _, i := range u.Instruments {
+			if !yield(i.Name) {
+				return
+			}
+		}
+	}
 }
 
 // earlier are names that the schema files of the conventions rename, or whose migration guides do, and that are not in the registry any more.

@@ -272,6 +272,8 @@ func f(ctx context.Context, user *User) {
 func TestFixes(t *testing.T) {
 	const python = "from opentelemetry import trace\n\ntracer = trace.get_tracer('a')\n\n\n"
 	const javaScript = "const { trace, metrics } = require('@opentelemetry/api');\n\n"
+	const java = "import io.opentelemetry.api.common.AttributeKey;\nimport io.opentelemetry.api.trace.Span;\n\nclass A {\n"
+	golang := checktest.GoFile
 	for name, tt := range map[string]struct {
 		check, file, before string
 		after               string // "" if the finding has no fix
@@ -288,6 +290,73 @@ func TestFixes(t *testing.T) {
 		},
 		"a name for a function of the project, JavaScript": {
 			"span-name-dynamic", "a.js", javaScript + "const { withSpan } = require('./tracing');\nexports.load = (order) => withSpan(`load ${order}`, async (span) => work(span));\n", "",
+		},
+		"a constant that is also a key of a map, Go": {
+			"semconv-deprecated", "a.go", golang("func f(fields map[string]string, m string) {\n\tkey := \"http.method\"\n\ttrace.SpanFromContext(ctx).SetAttributes(attribute.String(key, m))\n\tfields[key] = m\n}\n"), "",
+		},
+		"a constant of a function, Go": {
+			"semconv-deprecated", "a.go", golang("func f(m string) {\n\tkey := \"http.method\"\n\ttrace.SpanFromContext(ctx).SetAttributes(attribute.String(key, m))\n}\n\nfunc g(key string) { h(key) }\n"),
+			golang("func f(m string) {\n\tkey := \"http.request.method\"\n\ttrace.SpanFromContext(ctx).SetAttributes(attribute.String(key, m))\n}\n\nfunc g(key string) { h(key) }\n"),
+		},
+		"a constant of a package, Go": {
+			"semconv-deprecated", "a.go", golang("const methodKey = \"http.method\"\n\nfunc f(m string) {\n\ttrace.SpanFromContext(ctx).SetAttributes(attribute.String(methodKey, m))\n}\n"), "",
+		},
+		"a key of a package, Go": {
+			"semconv-deprecated", "a.go", golang("const methodKey = attribute.Key(\"http.method\")\n\nfunc f(m string) {\n\ttrace.SpanFromContext(ctx).SetAttributes(methodKey.String(m))\n}\n"),
+			golang("const methodKey = attribute.Key(\"http.request.method\")\n\nfunc f(m string) {\n\ttrace.SpanFromContext(ctx).SetAttributes(methodKey.String(m))\n}\n"),
+		},
+		"a key that is also a text, Go": {
+			"semconv-deprecated", "a.go", golang("const methodKey = attribute.Key(\"http.method\")\n\nfunc f(m string) {\n\ttrace.SpanFromContext(ctx).SetAttributes(methodKey.String(m))\n\tslog.Info(\"a\", string(methodKey), m)\n}\n"), "",
+		},
+		"a constant that is also a key of an object, JavaScript": {
+			"semconv-deprecated", "a.js", javaScript + "const KEY = 'http.method';\nexports.f = (row, m) => {\n  trace.getActiveSpan()?.setAttribute(KEY, m);\n  row[KEY] = m;\n};\n", "",
+		},
+		"a constant that is exported, JavaScript": {
+			"semconv-deprecated", "a.mjs", "import { trace } from '@opentelemetry/api';\n\nexport const KEY = 'http.method';\nexport const f = (m) => trace.getActiveSpan()?.setAttribute(KEY, m);\n", "",
+		},
+		"a constant that is exported later, JavaScript": {
+			"semconv-deprecated", "a.mjs", "import { trace } from '@opentelemetry/api';\n\nconst KEY = 'http.method';\ntrace.getActiveSpan()?.setAttribute(KEY, m);\nexport { KEY };\n", "",
+		},
+		"a constant that is exported as default, JavaScript": {
+			"semconv-deprecated", "a.mjs", "import { trace } from '@opentelemetry/api';\n\nconst KEY = 'http.method';\ntrace.getActiveSpan()?.setAttribute(KEY, m);\nexport default KEY;\n", "",
+		},
+		"a constant of a module, JavaScript": {
+			"semconv-deprecated", "a.js", javaScript + "const KEY = 'http.method';\nexports.f = (m) => trace.getActiveSpan()?.setAttribute(KEY, m);\n",
+			javaScript + "const KEY = 'http.request.method';\nexports.f = (m) => trace.getActiveSpan()?.setAttribute(KEY, m);\n",
+		},
+		"a name of a metric that is also a key of a map, JavaScript": {
+			"metric-name-unit", "a.js", javaScript + "const NAME = 'queue_wait_ms';\nexports.h = metrics.getMeter('a').createHistogram(NAME, { unit: 'ms' });\nexports.cache = new Map([[NAME, 1]]);\n", "",
+		},
+		"a name of a metric of a module, JavaScript": {
+			"metric-name-unit", "a.js", javaScript + "const NAME = 'queue_wait_ms';\nexports.h = metrics.getMeter('a').createHistogram(NAME, { unit: 'ms' });\n",
+			javaScript + "const NAME = 'queue_wait';\nexports.h = metrics.getMeter('a').createHistogram(NAME, { unit: 'ms' });\n",
+		},
+		"a constant that is a unit, JavaScript": {
+			"metric-unit", "a.js", javaScript + "const UNIT = 'seconds';\nexports.h = metrics.getMeter('a').createHistogram('wait', { unit: UNIT });\nexports.f = (n) => format(n, UNIT);\n", "",
+		},
+		"a constant of a module, Python": {
+			"semconv-deprecated", "a.py", python + "KEY = 'http.method'\n\ndef f(m):\n    trace.get_current_span().set_attribute(KEY, m)\n", "",
+		},
+		"a private constant, Python": {
+			"semconv-deprecated", "a.py", python + "_KEY = 'http.method'\n\ndef f(m):\n    trace.get_current_span().set_attribute(_KEY, m)\n",
+			python + "_KEY = 'http.request.method'\n\ndef f(m):\n    trace.get_current_span().set_attribute(_KEY, m)\n",
+		},
+		"a private constant that is also a key of a dict, Python": {
+			"semconv-deprecated", "a.py", python + "_KEY = 'http.method'\n\ndef f(row, m):\n    trace.get_current_span().set_attribute(_KEY, m)\n    row[_KEY] = m\n", "",
+		},
+		"a constant of a package, Java": {
+			"semconv-deprecated", "A.java", java + "  static final String KEY = \"http.method\";\n  void f(String m) { Span.current().setAttribute(KEY, m); }\n}\n", "",
+		},
+		"a private constant, Java": {
+			"semconv-deprecated", "A.java", java + "  private static final String KEY = \"http.method\";\n  void f(String m) { Span.current().setAttribute(KEY, m); }\n}\n",
+			java + "  private static final String KEY = \"http.request.method\";\n  void f(String m) { Span.current().setAttribute(KEY, m); }\n}\n",
+		},
+		"a private constant that is also a key of a map, Java": {
+			"semconv-deprecated", "A.java", java + "  private static final String KEY = \"http.method\";\n  void f(Map<String, String> row, String m) { Span.current().setAttribute(KEY, m); row.put(KEY, m); }\n}\n", "",
+		},
+		"a public key, Java": {
+			"semconv-deprecated", "A.java", java + "  public static final AttributeKey<String> KEY = AttributeKey.stringKey(\"http.method\");\n  void f(String m) { Span.current().setAttribute(KEY, m); }\n}\n",
+			java + "  public static final AttributeKey<String> KEY = AttributeKey.stringKey(\"http.request.method\");\n  void f(String m) { Span.current().setAttribute(KEY, m); }\n}\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
