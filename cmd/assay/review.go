@@ -26,7 +26,7 @@ type reviewCmd struct {
 	Format  string   `default:"text" enum:"text,json,markdown,junit,sarif" help:"Output format: ${enum} (${default})."`
 	Output  string   `short:"o" placeholder:"FILE" help:"File to write the report to. Default: standard output."`
 	FailOn  string   `placeholder:"SEVERITY" help:"Exit with status 1 when a finding has at least this severity: critical, high, medium, low, suggestion."`
-	Since   string   `placeholder:"REF" help:"Report only findings on lines that changed since this Git reference."`
+	Since   string   `placeholder:"REF" help:"Report only findings that changes since this Git reference introduce."`
 	Only    []string `placeholder:"CHECK" help:"Checks to run, separated by commas. Default: all."`
 	Disable []string `placeholder:"CHECK" help:"Checks not to run, separated by commas."`
 }

@@ -29,7 +29,7 @@ type Local struct {
 type (
 	reviewIn struct {
 		Path    string   `json:"path" jsonschema:"directory to review"`
-		Since   string   `json:"since,omitempty" jsonschema:"git reference; only findings on lines that changed since then"`
+		Since   string   `json:"since,omitempty" jsonschema:"git reference; only findings that changes since then introduce"`
 		Only    []string `json:"only,omitempty" jsonschema:"checks to run; default all"`
 		Disable []string `json:"disable,omitempty" jsonschema:"checks not to run"`
 		Limit   int      `json:"limit,omitempty" jsonschema:"maximum number of findings; default 50"`

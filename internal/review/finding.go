@@ -24,7 +24,8 @@ import (
 type place struct {
 	Finding
 	start, end int
-	hidden     bool // suppressed, or on lines that did not change
+	hidden     bool // suppressed
+	unchanged  bool // on lines that did not change, and not new
 }
 
 // text is a file with the offsets of its lines.
@@ -43,12 +44,7 @@ type shownLine struct {
 
 // newText returns a file with findings. The error is that of the context.
 func newText(ctx context.Context, source []byte, found []check.Finding) (*text, error) {
-	t := &text{source: source, lines: []int{0}}
-	for i, b := range source {
-		if b == '\n' {
-			t.lines = append(t.lines, i+1)
-		}
-	}
+	t := &text{source: source, lines: lineStarts(source)}
 	clean, err := redact.Clean(ctx, strings.Split(string(masked(source, found)), "\n"))
 	if err != nil {
 		return nil, err
@@ -66,6 +62,16 @@ func newText(ctx context.Context, source []byte, found []check.Finding) (*text, 
 		t.shown = append(t.shown, l)
 	}
 	return t, nil
+}
+
+func lineStarts(source []byte) []int {
+	starts := []int{0}
+	for i, b := range source {
+		if b == '\n' {
+			starts = append(starts, i+1)
+		}
+	}
+	return starts
 }
 
 // masked returns a text with *** in place of the secrets among its findings, on lines of the same numbers.
@@ -195,7 +201,7 @@ func (l *shownLine) at(offset int) (first, last int) {
 func (p *place) line() int { return p.Locations[0].Line }
 
 // settle sorts findings, removes those that name the same place and subject twice, and sets the ids. Findings that are hidden
-// count for the ids of the others and are removed.
+// or unchanged count for the ids of the others and are removed.
 func settle(places []*place) []Finding {
 	slices.SortStableFunc(places, func(a, b *place) int {
 		return cmp.Or(cmp.Compare(a.Locations[0].File, b.Locations[0].File), cmp.Compare(a.line(), b.line()),
@@ -211,7 +217,7 @@ func settle(places []*place) []Finding {
 		key := strings.Join([]string{p.Check, p.Locations[0].File, p.Detail.Symbol, p.Detail.Subject}, "\x00")
 		n := ordinals[key]
 		ordinals[key]++
-		if p.hidden {
+		if p.hidden || p.unchanged {
 			continue
 		}
 		sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%d", key, n))

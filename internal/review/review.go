@@ -38,7 +38,8 @@ const (
 type Options struct {
 	Root  string   `json:"root"`            // directory; nothing outside of it is read
 	Paths []string `json:"paths,omitempty"` // files and directories below the root, with slashes; none is the root
-	// Since is a Git reference. Only findings on lines that changed since then are reported.
+	// Since is a Git reference. Only findings on lines that changed since then are reported, and those that the changes of
+	// other lines introduce.
 	Since   string   `json:"since,omitempty"`
 	Only    []string `json:"only,omitempty"`    // checks to run; none is all
 	Disable []string `json:"disable,omitempty"` // checks not to run
@@ -80,7 +81,7 @@ func Run(ctx context.Context, opt Options) (*Report, error) {
 	defer root.Close()
 	r := &run{ctx: ctx, root: root, checks: checks, progress: opt.Progress, kept: make([]map[int][]any, len(checks))}
 	if opt.Since != "" {
-		if r.changes, err = changedSince(ctx, opt.Root, opt.Since); err != nil {
+		if r.since, err = changedSince(ctx, opt.Root, opt.Since); err != nil {
 			if _, ok := errors.AsType[gitError](err); ok {
 				err = InputError{err}
 			}
@@ -150,7 +151,7 @@ type run struct {
 	parser    func() (*treesitter.Parser, error)
 	root      *os.Root
 	checks    []*check.Check
-	changes   changes // nil: report all lines
+	since     *since // nil: report all lines
 	related   []relation
 	files     []file
 	constants *constants
@@ -171,6 +172,7 @@ type run struct {
 	configs []*configfile.File
 	size    int // of configs
 	facts   facts
+	earlier map[string]func() *pass // of changed files, by path
 }
 
 // note adds an error to the report.
@@ -208,7 +210,7 @@ func (r *run) review(ctx context.Context) error {
 	}
 	var first, later []int
 	for i, f := range r.files {
-		if r.changes == nil || f.language == syntax.Unknown || len(r.changes[f.path]) > 0 {
+		if r.since == nil || f.language == syntax.Unknown || len(r.since.changes[f.path]) > 0 {
 			first = append(first, i)
 		} else {
 			later = append(later, i)
@@ -244,7 +246,7 @@ type relation struct {
 
 // relations returns what the checks need after the files with a change have been read.
 func (r *run) relations() []relation {
-	config := slices.ContainsFunc(r.configs, func(c *configfile.File) bool { return len(r.changes[c.Path]) > 0 })
+	config := slices.ContainsFunc(r.configs, func(c *configfile.File) bool { return len(r.since.changes[c.Path]) > 0 })
 	var relations []relation
 	for i, c := range r.checks {
 		if c.Source == nil || c.Repository == nil || !config && len(r.kept[i]) == 0 {
@@ -379,6 +381,8 @@ type pass struct {
 	kept    map[*check.Check][]any
 	traits  trait
 	names   []string // of services
+
+	identities []identity // of what is found in an earlier version
 }
 
 // of returns the Pass of a check.
@@ -448,8 +452,13 @@ func (p *pass) config() {
 
 // finish adds what the file has to the run.
 func (p *pass) finish() {
-	places := p.run.locate(p.file.path, p.source, p.found)
 	r := p.run
+	places := r.locate(p.file.path, p.source, p.found)
+	if r.since != nil && len(r.since.changes[p.file.path]) > 0 && slices.ContainsFunc(places, (*place).old) {
+		if before := r.before(p.file); before != nil {
+			reveal(places, before.identities)
+		}
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.read++
@@ -471,8 +480,8 @@ func (p *pass) finish() {
 	r.facts.add(p.file.language, p.traits, p.names, p.configs)
 }
 
-// locate returns the places of the findings in a file, with those hidden that are suppressed or did not change. There are
-// none after the end of the context.
+// locate returns the places of the findings in a file, with those hidden that are suppressed and those on lines that did not
+// change unchanged. There are none after the end of the context.
 func (r *run) locate(name string, source []byte, found []check.Finding) []*place {
 	if len(found) == 0 {
 		return nil
@@ -485,7 +494,8 @@ func (r *run) locate(name string, source []byte, found []check.Finding) []*place
 	places := make([]*place, len(found))
 	for i := range found {
 		p := newPlace(&found[i], t)
-		p.hidden = slices.Contains(suppressed[p.line()], p.Check) || r.changes != nil && !r.changes.touch(name, p.line(), p.Detail.EndLine)
+		p.hidden = slices.Contains(suppressed[p.line()], p.Check)
+		p.unchanged = r.since != nil && !r.since.changes.touch(name, p.line(), p.Detail.EndLine)
 		places[i] = p
 	}
 	return places
@@ -502,6 +512,25 @@ func (r *run) repository(i int, c *check.Check) {
 	for _, file := range slices.Sorted(maps.Keys(r.kept[i])) {
 		kept = append(kept, r.kept[i][file]...)
 	}
+	var places []*place
+	for name, list := range examine(c, kept, r.configs) {
+		source, err := readFile(r.root, name, maxFileSize)
+		if err != nil {
+			r.note(name, "cannot read the file: "+cause(err))
+			continue
+		}
+		places = append(places, r.locate(name, source, list)...)
+	}
+	if r.since != nil && slices.ContainsFunc(places, (*place).old) {
+		if before, ok := r.repositoryBefore(i, c); ok {
+			reveal(places, before)
+		}
+	}
+	r.places = append(r.places, places...)
+}
+
+// examine returns what the check of a whole repository finds, by file.
+func examine(c *check.Check, kept []any, configs []*configfile.File) map[string][]check.Finding {
 	found := map[string][]check.Finding{}
 	n := 0
 	c.Repository(&check.RepositoryPass{
@@ -510,16 +539,9 @@ func (r *run) repository(i int, c *check.Check) {
 				found[f.File] = append(found[f.File], f)
 			}
 		}, func(any) {}),
-		Kept: kept, Configs: r.configs,
+		Kept: kept, Configs: configs,
 	})
-	for name, list := range found {
-		source, err := readFile(r.root, name, maxFileSize)
-		if err != nil {
-			r.note(name, "cannot read the file: "+cause(err))
-			continue
-		}
-		r.places = append(r.places, r.locate(name, source, list)...)
-	}
+	return found
 }
 
 // report returns the report of a run that has ended.

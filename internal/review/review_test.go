@@ -364,6 +364,53 @@ func TestSince(t *testing.T) {
 	}
 }
 
+// TestSinceIntroduces changes lines that are not those of a finding.
+func TestSinceIntroduces(t *testing.T) {
+	const (
+		file   = "package a\n\nimport (\n\t\"context\"\n\n\t\"go.opentelemetry.io/otel\"\n\t\"go.opentelemetry.io/otel/attribute\"\n\t\"go.opentelemetry.io/otel/metric\"\n)\n\nvar tr = otel.Tracer(\"a\")\n\n"
+		leaks  = "func f(ctx context.Context, id string) error {\n\tctx, span := tr.Start(ctx, \"f\")\n\tif id == \"\" {\n\t\treturn nil\n\t}\n\tspan.End()\n\treturn ctx.Err()\n}\n"
+		ends   = "func f(ctx context.Context, id string) error {\n\tctx, span := tr.Start(ctx, \"f\")\n\tspan.End()\n\treturn ctx.Err()\n}\n"
+		defers = "func g(ctx context.Context) {\n\t_, span := tr.Start(ctx, \"g\")\n\tdefer span.End()\n\twork()\n}\n"
+		never  = "func g(ctx context.Context) {\n\t_, span := tr.Start(ctx, \"g\")\n\twork()\n}\n"
+		unit   = "func m(mt metric.Meter) {\n\t_, _ = mt.Int64Counter(\"c\", metric.WithUnit(\"s\"))\n}\n"
+		key    = "func k() {\n\tspan.SetAttributes(attribute.String(method, x))\n}\n"
+	)
+	for name, tt := range map[string]struct {
+		before, after map[string]string
+		want          []string
+	}{
+		"a return":                        {map[string]string{"a.go": file + ends}, map[string]string{"a.go": file + leaks}, []string{"a.go:14 span-not-ended"}},
+		"a removed defer":                 {map[string]string{"a.go": file + defers}, map[string]string{"a.go": file + never}, []string{"a.go:14 span-not-ended"}},
+		"a unit in another file":          {map[string]string{"b.go": file + unit}, map[string]string{"a.go": strings.Replace(file+unit, `"s"`, `"ms"`, 1)}, []string{"b.go:14 metric-unit-conflict"}},
+		"units that were there":           {map[string]string{"b.go": file + unit, "c.go": strings.Replace(file+unit, `"s"`, `"ms"`, 1)}, map[string]string{"c.go": strings.Replace(file+"// m\n"+unit, `"s"`, `"ms"`, 1)}, []string{}},
+		"a removed file with a unit":      {map[string]string{"b.go": file + unit, "c.go": strings.Replace(file+unit, `"s"`, `"ms"`, 1), "d.go": file + unit}, map[string]string{"d.go": "", "b.go": file + "// m\n" + unit}, []string{}},
+		"nothing":                         {map[string]string{"a.go": file + leaks + never}, map[string]string{"a.go": file + "// f fails.\n" + leaks + never + unit}, []string{}},
+		"a return next to another one":    {map[string]string{"a.go": file + leaks}, map[string]string{"a.go": file + strings.Replace(leaks, "\tspan.End()", "\tif id == \"x\" {\n\t\treturn nil\n\t}\n\tspan.End()", 1)}, []string{}},
+		"another name of the function":    {map[string]string{"a.go": file + leaks}, map[string]string{"a.go": file + strings.Replace(leaks, "func f", "func other", 1)}, []string{}},
+		"a constant":                      {map[string]string{"a.go": file + "const method = \"a\"\n" + key}, map[string]string{"a.go": file + "const method = \"http.method\"\n" + key}, []string{"a.go:13 semconv-deprecated"}},
+		"a suppression of another check":  {map[string]string{"a.go": file + "// assay-ignore: span-not-ended\n" + defers}, map[string]string{"a.go": file + defers}, []string{}},
+		"a file that could not be parsed": {map[string]string{"a.go": file + leaks + "func {"}, map[string]string{"a.go": file + leaks}, []string{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt.before["main.go"] = "package a\n"
+			dir := tree(t, tt.before)
+			runGit(t, dir, "init", "-q")
+			runGit(t, dir, "add", ".")
+			runGit(t, dir, "commit", "-qm", "first")
+			for name, text := range tt.after {
+				if text == "" {
+					require.NoError(t, os.Remove(filepath.Join(dir, name)))
+				} else {
+					require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+				}
+			}
+			r := review(t, Options{Root: dir, Since: "HEAD", Only: []string{"span-not-ended", "metric-unit-conflict", "semconv-deprecated"}})
+			require.Empty(t, r.Errors)
+			require.Equal(t, tt.want, at(r))
+		})
+	}
+}
+
 // TestSinceExecutesNothing: no program that the configuration or the attributes of a repository name is run.
 func TestSinceExecutesNothing(t *testing.T) {
 	dir := tree(t, map[string]string{"a.go": code("span()"), ".gitattributes": "* filter=evil diff=evil\n"})

@@ -19,15 +19,37 @@ import (
 	"time"
 )
 
-// lineRange is a range of lines, from 1, both included.
+// lineRange is a range of lines, from 1, both included. Where lines were removed, it is empty: first is the line after
+// them, and last the line before them.
 type lineRange struct{ first, last int }
 
 // changes are the lines of each file, by its path below the root, that differ from a commit.
 type changes map[string][]lineRange
 
-// touch reports whether any line of a range has changed.
+// touch reports whether any line of a range has changed, or lines in it were removed.
 func (c changes) touch(file string, first, last int) bool {
 	return slices.ContainsFunc(c[file], func(r lineRange) bool { return r.first <= last && first <= r.last })
+}
+
+// since is what differs between a commit and the files to review.
+type since struct {
+	git     *git
+	commit  string
+	changes changes
+	// before has the paths in the commit, from the root of the repository, of the files that have changed or are gone, by
+	// their paths below the root to review.
+	before map[string]string
+}
+
+// read returns a file of the commit.
+func (s *since) read(ctx context.Context, path string) (text []byte, err error) {
+	err = s.git.run(ctx, func(r io.Reader) error {
+		if text, err = io.ReadAll(io.LimitReader(r, maxFileSize+1)); err == nil && len(text) > maxFileSize {
+			err = errTooLarge
+		}
+		return err
+	}, "cat-file", "blob", s.commit+":"+path)
+	return text, err
 }
 
 // maxChanged is the maximum number of ranges of changed lines.
@@ -43,8 +65,8 @@ const gitTimeout = 2 * time.Minute
 
 // changedSince returns what differs between a commit and the work tree that contains the root. Files that Git does not
 // track are new.
-func changedSince(ctx context.Context, root, ref string) (changes, error) {
-	g := git{root: root}
+func changedSince(ctx context.Context, root, ref string) (*since, error) {
+	g := &git{root: root}
 	if err := g.filters(ctx); err != nil {
 		return nil, err
 	}
@@ -56,10 +78,10 @@ func changedSince(ctx context.Context, root, ref string) (changes, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := changes{}
+	s := &since{git: g, commit: commit, changes: changes{}, before: map[string]string{}}
 	// The diff is of the whole repository, because a file below the root may come from outside of it.
-	err = g.run(ctx, func(r io.Reader) error { return parseDiff(r, strings.TrimSuffix(string(prefix), "\n"), c) },
-		"diff", "--unified=0", "--no-color", "--no-ext-diff", "--no-textconv", "--find-renames", "--diff-filter=d", "--ignore-submodules=all",
+	err = g.run(ctx, func(r io.Reader) error { return parseDiff(r, strings.TrimSuffix(string(prefix), "\n"), s) },
+		"diff", "--unified=0", "--no-color", "--no-ext-diff", "--no-textconv", "--find-renames", "--ignore-submodules=all",
 		"--no-relative", "--src-prefix=a/", "--dst-prefix=b/", commit, "--")
 	if err != nil {
 		return nil, err
@@ -70,10 +92,10 @@ func changedSince(ctx context.Context, root, ref string) (changes, error) {
 	}
 	for name := range strings.SplitSeq(string(untracked), "\x00") {
 		if name != "" {
-			c[name] = []lineRange{{1, maxFileSize}}
+			s.changes[name] = []lineRange{{1, maxFileSize}}
 		}
 	}
-	return c, nil
+	return s, nil
 }
 
 // git runs the git binary on the repository of a directory. The configuration of the system and the user is not read.
@@ -216,10 +238,11 @@ func (l *limited) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// parseDiff adds the changed lines of the files with a prefix, by the rest of their paths, of a diff without context.
-func parseDiff(r io.Reader, prefix string, c changes) error {
+// parseDiff adds the changed lines of the files with a prefix, by the rest of their paths, of a diff without context, and
+// where these files were before.
+func parseDiff(r io.Reader, prefix string, s *since) error {
 	lines := bufio.NewReaderSize(r, 64<<10)
-	file := ""
+	file, before := "", ""
 	ranges, content := 0, 0 // content is the number of lines of the hunk to come
 	for {
 		line, more, err := lines.ReadLine()
@@ -239,11 +262,22 @@ func parseDiff(r io.Reader, prefix string, c changes) error {
 			}
 			continue
 		}
+		if name, ok := bytes.CutPrefix(line, []byte("--- ")); ok {
+			before = diffName(string(name), "a/")
+			continue
+		}
 		if name, ok := bytes.CutPrefix(line, []byte("+++ ")); ok {
+			after := diffName(string(name), "b/")
 			file = ""
-			if rest, ok := strings.CutPrefix(diffName(string(name)), prefix); ok {
-				file = rest
+			if rest, ok := strings.CutPrefix(cmp.Or(after, before), prefix); ok && rest != "" {
+				if before != "" {
+					s.before[rest] = before
+				}
+				if after != "" {
+					file = rest
+				}
 			}
+			before = ""
 			continue
 		}
 		removed, first, added, ok := parseHunk(string(line))
@@ -251,18 +285,21 @@ func parseDiff(r io.Reader, prefix string, c changes) error {
 			continue
 		}
 		content = removed + added
-		if added == 0 || file == "" {
+		if file == "" {
 			continue
 		}
 		if ranges++; ranges > maxChanged {
 			return gitError{fmt.Errorf("the diff has more than %d changes", maxChanged)}
 		}
-		c[file] = append(c[file], lineRange{first, first + added - 1})
+		if added == 0 {
+			first++
+		}
+		s.changes[file] = append(s.changes[file], lineRange{first, first + added - 1})
 	}
 }
 
-// diffName returns the path in a line "+++ b/path", "" for none.
-func diffName(s string) string {
+// diffName returns the path in "b/path", which follows "+++ ", "" for none.
+func diffName(s, prefix string) string {
 	s = strings.TrimSuffix(s, "\t")
 	if strings.HasPrefix(s, `"`) {
 		unquoted, err := strconv.Unquote(s)
@@ -271,7 +308,7 @@ func diffName(s string) string {
 		}
 		s = unquoted
 	}
-	name, ok := strings.CutPrefix(s, "b/")
+	name, ok := strings.CutPrefix(s, prefix)
 	if !ok {
 		return ""
 	}
@@ -281,7 +318,7 @@ func diffName(s string) string {
 // hunk matches the header of a hunk, "@@ -a,b +c,d @@". A count that is absent is 1.
 var hunk = regexp.MustCompile(`^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@`)
 
-// parseHunk parses the header of a hunk. It returns b, c and d.
+// parseHunk parses the header of a hunk. It returns b, c and d. If d is 0, c is the line before the hunk.
 func parseHunk(line string) (removed, first, added int, ok bool) {
 	m := hunk.FindStringSubmatch(line)
 	if m == nil {
