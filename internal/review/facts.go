@@ -39,6 +39,9 @@ func (f *facts) add(language syntax.Language, traits trait, services []string, c
 		}
 	}
 	for _, c := range configs {
+		if c.Kind == configfile.SDK {
+			f.traits |= traitOTel
+		}
 		for _, d := range c.Dependencies {
 			if sdk, traits := dependency(d.Name); sdk && len(f.sdks) < maxNames && len(d.Name)+len(d.Version) <= 256 {
 				f.sdks[strings.TrimSpace(d.Name+" "+d.Version)] = true

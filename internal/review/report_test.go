@@ -29,3 +29,8 @@ func TestCovers(t *testing.T) {
 	}
 	require.True(t, new(Report).Covers("a.go", "metric-unit"))
 }
+
+func TestSDKConfigurationIsOpenTelemetry(t *testing.T) {
+	r := review(t, Options{Root: tree(t, map[string]string{"otel.yaml": "file_format: \"1.0\"\ntracer_provider: {processors: []}\n"})})
+	require.True(t, r.Instrumentation.OTelPresent)
+}

@@ -80,6 +80,9 @@ func (p *Pass) secretsInEnvironment(f *configfile.File) {
 
 func (p *Pass) secretsInSettings(f *configfile.File) {
 	configfile.Walk(f.YAML, func(above []string, key, value *yaml.Node) {
+		if f.Kind == configfile.SDK && p.secretInExporterHeaders(f, above, key, value) {
+			return
+		}
 		text := configfile.Text(value)
 		if text == "" || strings.Contains(text, "${") || strings.Contains(text, "{{") || value.Kind != yaml.ScalarNode {
 			return
@@ -119,6 +122,31 @@ func (p *Pass) secretsInSettings(f *configfile.File) {
 		}
 		p.secret(f, "", strings.Join(append(above[:len(above):len(above)], name), "."), start, end, fix)
 	})
+}
+
+// secretInExporterHeaders reports the credentials in the headers of an SDK configuration, which are a list of names and
+// values, or a text. It returns false for what is neither.
+func (p *Pass) secretInExporterHeaders(f *configfile.File, above []string, key, value *yaml.Node) bool {
+	path := strings.Join(append(above[:len(above):len(above)], key.Value), ".")
+	switch {
+	case key.Value == "headers_list":
+		if secretInHeaders(configfile.Text(value)) {
+			start, end := f.Range(value)
+			p.secret(f, "", path, start, end, nil)
+		}
+		return true
+	case key.Value == "headers" && value.Kind == yaml.SequenceNode:
+		for _, header := range value.Content {
+			name, content := configfile.Text(configfile.Get(header, "name")), configfile.Get(header, "value")
+			if text := configfile.Text(content); !strings.Contains(text, "$") && (sensitive.CredentialHeader(name) && secretValue(credential(text), 6) || knownCredential(text)) {
+				start, end := f.Range(content)
+				p.secret(f, "", path+"."+name, start, end, nil)
+			}
+		}
+		return true
+	default: // the parts of a list of headers
+		return len(above) > 1 && above[len(above)-1] == "[]" && above[len(above)-2] == "headers"
+	}
 }
 
 func (p *Pass) secret(f *configfile.File, service, name string, start, end int, fix []Edit) {
