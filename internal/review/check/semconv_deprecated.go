@@ -25,7 +25,7 @@ var semconvDeprecated = &Check{
 	Fixable: true,
 	Source: func(p *Pass, u *instrumentation.Uses) {
 		seen := map[*syntax.Node]bool{}
-		report := func(n *syntax.Node, kind, key, successor string, names Names, all iter.Seq[*syntax.Node]) {
+		report := func(n *syntax.Node, kind, key, successor string, names Names, fix func() []Edit) {
 			at := literal(u, n)
 			if seen[at] {
 				return
@@ -35,9 +35,7 @@ var semconvDeprecated = &Check{
 			switch {
 			case successor != "":
 				f.Message = fmt.Sprintf("The %s `%s` is deprecated; its successor is `%s`.", kind, key, successor)
-				if !unitChanges[key] {
-					f.Fix = p.renameTelemetry(u, n, successor, all)
-				}
+				f.Fix = fix()
 			case len(replacements[key]) > 0:
 				f.Message = fmt.Sprintf("The %s `%s` is deprecated in favor of `%s`.", kind, key, strings.Join(replacements[key], "` or `"))
 			default:
@@ -66,11 +64,17 @@ var semconvDeprecated = &Check{
 			}) {
 				continue // both are sent for a while
 			}
-			report(a.Key, "attribute", key, successor, attributeNames(u, a, key), keys(u))
+			report(a.Key, "attribute", key, successor, attributeNames(u, a, key), func() []Edit { return p.renameAttribute(u, a, key, successor) })
 		}
 		for _, n := range u.Keys {
 			if key, ok := u.Known(n); ok && deprecatedKey(key) {
-				report(n, "attribute", key, successorOf(key), Names{AttributeKey: key}, keys(u))
+				successor := successorOf(key)
+				report(n, "attribute", key, successor, Names{AttributeKey: key}, func() []Edit {
+					if newValues[key] != nil {
+						return nil // its values are not visible
+					}
+					return p.renameTelemetry(u, n, successor, keys(u))
+				})
 			}
 		}
 		created := map[string]bool{}
@@ -91,10 +95,57 @@ var semconvDeprecated = &Check{
 				m.Deprecated, m.Successor = true, earlier[metric]
 			}
 			if m.Deprecated && !created[bareName(m.Successor)] {
-				report(i.Name, "metric", metric, m.Successor, Names{MetricName: metric, ScopeName: i.Scope}, metricNames(u))
+				report(i.Name, "metric", metric, m.Successor, Names{MetricName: metric, ScopeName: i.Scope}, func() []Edit {
+					if unitChanges[metric] {
+						return nil
+					}
+					return p.renameTelemetry(u, i.Name, m.Successor, metricNames(u))
+				})
 			}
 		}
 	},
+}
+
+// renameAttribute returns the edits that rename an attribute, and its value if the successor has another one for it. It
+// returns none if the value is not known.
+func (p *Pass) renameAttribute(u *instrumentation.Uses, a *instrumentation.Attribute, key, successor string) []Edit {
+	edits := p.renameTelemetry(u, a.Key, successor, keys(u))
+	values := newValues[key]
+	if values == nil || edits == nil {
+		return edits
+	}
+	if _, names := trace(u, a.Key); len(names) > 0 || a.Value == nil {
+		return nil // a constant, which other attributes may have with other values
+	}
+	old, known := u.Known(a.Value)
+	value, changes := values[old]
+	switch {
+	case !known:
+		return nil
+	case !changes:
+		return edits
+	case value == "":
+		return nil
+	}
+	more := rename(u, a.Value, value)
+	if more == nil {
+		return nil
+	}
+	return append(edits, more...)
+}
+
+// newValues are the values that an attribute's successor has instead of those of a deprecated one, "" where it has none.
+// All other values stay.
+var newValues = map[string]map[string]string{
+	"db.system": {
+		"adabas": "softwareag.adabas", "cache": "intersystems.cache", "cosmosdb": "azure.cosmosdb", "db2": "ibm.db2", "dynamodb": "aws.dynamodb",
+		"firebird": "firebirdsql", "h2": "h2database", "hanadb": "sap.hana", "informix": "ibm.informix", "ingres": "actian.ingres",
+		"intersystems_cache": "intersystems.cache", "maxdb": "sap.maxdb", "mssql": "microsoft.sql_server", "mssqlcompact": "microsoft.sql_server",
+		"netezza": "ibm.netezza", "oracle": "oracle.db", "redshift": "aws.redshift", "spanner": "gcp.spanner",
+	},
+	"messaging.operation": {"deliver": "process", "publish": "send"},
+	"net.transport":       {"inproc": "", "ip_tcp": "tcp", "ip_udp": "udp", "other": ""},
+	"rpc.system":          {"apache_dubbo": "dubbo", "connect_rpc": "connectrpc"},
 }
 
 // keys yields the keys of attributes.

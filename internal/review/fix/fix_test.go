@@ -354,6 +354,27 @@ func TestFixes(t *testing.T) {
 		"a private constant that is also a key of a map, Java": {
 			"semconv-deprecated", "A.java", java + "  private static final String KEY = \"http.method\";\n  void f(Map<String, String> row, String m) { Span.current().setAttribute(KEY, m); row.put(KEY, m); }\n}\n", "",
 		},
+		"a value that the successor keeps": {
+			"semconv-deprecated", "a.go", golang("func f() { span.SetAttributes(attribute.String(\"db.system\", \"mysql\")) }\n"),
+			golang("func f() { span.SetAttributes(attribute.String(\"db.system.name\", \"mysql\")) }\n"),
+		},
+		"a value that the successor has under another name": {
+			"semconv-deprecated", "a.go", golang("func f() { span.SetAttributes(attribute.String(\"db.system\", \"mssql\")) }\n"),
+			golang("func f() { span.SetAttributes(attribute.String(\"db.system.name\", \"microsoft.sql_server\")) }\n"),
+		},
+		"a value that the successor has under another name, Python": {
+			"semconv-deprecated", "a.py", python + "def f():\n    trace.get_current_span().set_attributes({'net.transport': 'ip_tcp'})\n",
+			python + "def f():\n    trace.get_current_span().set_attributes({'network.transport': 'tcp'})\n",
+		},
+		"a value that the successor does not have": {
+			"semconv-deprecated", "a.go", golang("func f() { span.SetAttributes(attribute.String(\"net.transport\", \"inproc\")) }\n"), "",
+		},
+		"a value that is not known": {
+			"semconv-deprecated", "a.go", golang("func f(driver string) { span.SetAttributes(attribute.String(\"db.system\", driver)) }\n"), "",
+		},
+		"a key with values that are not known": {
+			"semconv-deprecated", "a.go", golang("const system = attribute.Key(\"db.system\")\n\nfunc f() { span.SetAttributes(system.String(\"mssql\")) }\n"), "",
+		},
 		"a public key, Java": {
 			"semconv-deprecated", "A.java", java + "  public static final AttributeKey<String> KEY = AttributeKey.stringKey(\"http.method\");\n  void f(String m) { Span.current().setAttribute(KEY, m); }\n}\n",
 			java + "  public static final AttributeKey<String> KEY = AttributeKey.stringKey(\"http.request.method\");\n  void f(String m) { Span.current().setAttribute(KEY, m); }\n}\n",
