@@ -22,12 +22,16 @@ func (p *Pass) endSpan(u *instrumentation.Uses, fn *syntax.Node, s *instrumentat
 		}
 	}
 	w := enclosure{source: u.File.Source, skip: map[int]bool{}}
+	a := assignment(s.Start)
+	scope := fn // where the span will end
+	if a != nil && u.File.Language != syntax.Go {
+		scope = a.Parent
+	}
 	for _, e := range s.Ends {
-		if !w.removeEnd(u, fn, e) {
+		if !w.removeEnd(u, fn, e) || worksAfter(e, scope) {
 			return nil
 		}
 	}
-	a := assignment(s.Start)
 	switch {
 	case a == nil && s.Body != nil && s.Body.Kind == syntax.Func && u.File.Language != syntax.Go && u.File.Language != syntax.Python:
 		body := s.Body.Body()
@@ -72,6 +76,48 @@ func (p *Pass) endSpan(u *instrumentation.Uses, fn *syntax.Node, s *instrumentat
 		}
 		return w.tryFinally(a.Parent, rest, s.Variable)
 	}
+}
+
+// briefCalls are functions, besides pureCalls, that take no time that a span should not have.
+var briefCalls = setOf("err errorf new wrap wrapf withstack unwrap is as append set status println printf print info infof warn warnf debug debugf errorw infow")
+
+// worksAfter reports whether a function or block does more after a statement than to return: a span that ends with the
+// block would be longer.
+func worksAfter(statement, scope *syntax.Node) bool {
+	for n := statement; n.Parent != nil; n = n.Parent {
+		if n.Parent.Kind == syntax.Loop && n.Parent != scope {
+			return true
+		}
+		if n.Parent.Kind == syntax.Block {
+			for _, c := range n.Parent.Children {
+				if c.Start < n.End {
+					continue
+				}
+				if has(c.All(), works) {
+					return true
+				}
+				if c.Kind == syntax.Return || c.Kind == syntax.Throw {
+					return false
+				}
+			}
+		}
+		if n.Parent == scope {
+			return false
+		}
+	}
+	return false
+}
+
+// works reports whether an expression or statement may take time.
+func works(n *syntax.Node) bool {
+	switch n.Kind {
+	case syntax.Loop, syntax.Await:
+		return true
+	case syntax.Call:
+		called := strings.ToLower(name(n))
+		return !briefCalls[called] && !pureCalls[called]
+	}
+	return false
 }
 
 // enclosure collects the edits that put statements into a block.

@@ -375,6 +375,23 @@ func TestFixes(t *testing.T) {
 		"a key with values that are not known": {
 			"semconv-deprecated", "a.go", golang("const system = attribute.Key(\"db.system\")\n\nfunc f() { span.SetAttributes(system.String(\"mssql\")) }\n"), "",
 		},
+		"a span that ends before the work does, Go": {
+			"span-not-ended", "a.go", golang("func f(ctx context.Context) error {\n\tctx, span := tracer.Start(ctx, \"f\")\n\tif err := work(ctx); err != nil {\n\t\treturn err\n\t}\n\tspan.End()\n\treturn slow(ctx)\n}\n"), "",
+		},
+		"a span that ends in a branch before the work does, Go": {
+			"span-not-ended", "a.go", golang("func f(ctx context.Context) error {\n\tctx, span := tracer.Start(ctx, \"f\")\n\tif err := work(ctx); err != nil {\n\t\treturn err\n\t}\n\tif ready {\n\t\tspan.End()\n\t}\n\treturn slow(ctx)\n}\n"), "",
+		},
+		"a span that ends at the end, Go": {
+			"span-not-ended", "a.go", golang("func f(ctx context.Context) error {\n\tctx, span := tracer.Start(ctx, \"f\")\n\tif err := work(ctx); err != nil {\n\t\treturn err\n\t}\n\tspan.End()\n\treturn ctx.Err()\n}\n"),
+			golang("func f(ctx context.Context) error {\n\tctx, span := tracer.Start(ctx, \"f\")\n\tdefer span.End()\n\tif err := work(ctx); err != nil {\n\t\treturn err\n\t}\n\treturn ctx.Err()\n}\n"),
+		},
+		"a span that ends before the work does, JavaScript": {
+			"span-not-ended", "a.js", javaScript + "exports.f = async (id) => {\n  const span = trace.getTracer('a').startSpan('f');\n  if (!id) {\n    return 1;\n  }\n  span.end();\n  return await slow(id);\n};\n", "",
+		},
+		"a span of a loop, JavaScript": {
+			"span-not-ended", "a.js", javaScript + "exports.f = (ids) => {\n  for (const id of ids) {\n    const span = trace.getTracer('a').startSpan('f');\n    if (!id) {\n      continue;\n    }\n    work(id);\n    span.end();\n  }\n  slow();\n};\n",
+			javaScript + "exports.f = (ids) => {\n  for (const id of ids) {\n    const span = trace.getTracer('a').startSpan('f');\n    try {\n      if (!id) {\n        continue;\n      }\n      work(id);\n    } finally {\n      span.end();\n    }\n  }\n  slow();\n};\n",
+		},
 		"a public key, Java": {
 			"semconv-deprecated", "A.java", java + "  public static final AttributeKey<String> KEY = AttributeKey.stringKey(\"http.method\");\n  void f(String m) { Span.current().setAttribute(KEY, m); }\n}\n",
 			java + "  public static final AttributeKey<String> KEY = AttributeKey.stringKey(\"http.request.method\");\n  void f(String m) { Span.current().setAttribute(KEY, m); }\n}\n",
