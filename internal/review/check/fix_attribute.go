@@ -50,11 +50,28 @@ func (p *Pass) removeAttribute(u *instrumentation.Uses, a *instrumentation.Attri
 		}
 		return []Edit{{Start: of.Callee().Children[0].End, End: of.End, Text: ".empty()"}}
 	}
+	if of := n.Parent; of != nil && of.Kind == syntax.Call && len(of.Args()) == 2 && n == of.Args()[1] && u.File.Code(of.Callee()) == "append" {
+		return removeAppend(u, of)
+	}
 	start, end, ok := removal(u.File, n)
 	if !ok {
 		return nil
 	}
 	return []Edit{{Start: start, End: end}}
+}
+
+// removeAppend returns the edits that put a list in the place of append(list, attribute), or that remove the statement
+// list = append(list, attribute).
+func removeAppend(u *instrumentation.Uses, n *syntax.Node) []Edit {
+	list, assign := n.Args()[0], n.Parent
+	if assign != nil && assign.Kind == syntax.Assign && assign.Text == "=" && len(assign.Targets()) == 1 && u.File.Code(assign.Targets()[0]) == u.File.Code(list) {
+		start, end, ok := removal(u.File, assign)
+		if !ok || leavesUnused(u, assign) {
+			return nil
+		}
+		return []Edit{{Start: start, End: end}}
+	}
+	return []Edit{{Start: n.Start, End: list.Start}, {Start: list.End, End: n.End}}
 }
 
 // removal returns the range to remove with a node: its lines if it is a statement or stands alone on them, and the

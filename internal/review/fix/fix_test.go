@@ -392,6 +392,18 @@ func TestFixes(t *testing.T) {
 			"span-not-ended", "a.js", javaScript + "exports.f = (ids) => {\n  for (const id of ids) {\n    const span = trace.getTracer('a').startSpan('f');\n    if (!id) {\n      continue;\n    }\n    work(id);\n    span.end();\n  }\n  slow();\n};\n",
 			javaScript + "exports.f = (ids) => {\n  for (const id of ids) {\n    const span = trace.getTracer('a').startSpan('f');\n    try {\n      if (!id) {\n        continue;\n      }\n      work(id);\n    } finally {\n      span.end();\n    }\n  }\n  slow();\n};\n",
 		},
+		"an attribute that is appended for a call": {
+			"sensitive-attribute", "a.go", golang("func f(kv []attribute.KeyValue, user *User) {\n\tspan.SetAttributes(append(kv, attribute.String(\"user.email\", user.Email))...)\n}\n"),
+			golang("func f(kv []attribute.KeyValue, user *User) {\n\tspan.SetAttributes(kv...)\n}\n"),
+		},
+		"an attribute that is appended to a variable": {
+			"sensitive-attribute", "a.go", golang("func f(kv []attribute.KeyValue, user *User) {\n\tkv = append(kv, attribute.String(\"user.email\", user.Email))\n\tspan.SetAttributes(kv...)\n}\n"),
+			golang("func f(kv []attribute.KeyValue, user *User) {\n\tspan.SetAttributes(kv...)\n}\n"),
+		},
+		"one of two attributes that are appended": {
+			"sensitive-attribute", "a.go", golang("func f(kv []attribute.KeyValue, user *User) {\n\tkv = append(kv, attribute.String(\"user.email\", user.Email), attribute.String(\"user.id\", user.ID))\n\tspan.SetAttributes(kv...)\n}\n"),
+			golang("func f(kv []attribute.KeyValue, user *User) {\n\tkv = append(kv, attribute.String(\"user.id\", user.ID))\n\tspan.SetAttributes(kv...)\n}\n"),
+		},
 		"a public key, Java": {
 			"semconv-deprecated", "A.java", java + "  public static final AttributeKey<String> KEY = AttributeKey.stringKey(\"http.method\");\n  void f(String m) { Span.current().setAttribute(KEY, m); }\n}\n",
 			java + "  public static final AttributeKey<String> KEY = AttributeKey.stringKey(\"http.request.method\");\n  void f(String m) { Span.current().setAttribute(KEY, m); }\n}\n",
