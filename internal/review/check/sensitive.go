@@ -314,6 +314,9 @@ func exposesName(u *instrumentation.Uses, n *syntax.Node, depth int) string {
 		return ""
 	}
 	def := u.File.Definition(n)
+	if def != nil && def.Kind == syntax.Assign && len(def.Targets()) == 3 && name(def.Value()) == "BasicAuth" && def.Targets()[1].Text == n.Text {
+		return "a password"
+	}
 	if def == nil || def.Kind != syntax.Assign || len(def.Targets()) != 1 || n.Within(def) || def.Parent != nil && def.Parent.Kind == syntax.Loop {
 		return ""
 	}

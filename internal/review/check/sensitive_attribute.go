@@ -80,7 +80,7 @@ func sensitiveAttributeValue(u *instrumentation.Uses, a *instrumentation.Attribu
 			what = ""
 		}
 	}
-	if what != "" && (!hides(u, a.Value) || what == "a person's name" && last(words(name(a.Value))) == "name") {
+	if what != "" && (!hides(u, a.Value) || bareID(a.Value) && unlikeIDs[what] || what == "a person's name" && last(words(name(a.Value))) == "name") {
 		if secretObject(u, words(key)) {
 			return ""
 		}
@@ -97,6 +97,12 @@ func sensitiveAttributeValue(u *instrumentation.Uses, a *instrumentation.Attribu
 	}
 	return ""
 }
+
+// unlikeIDs are values of which a variable id is none: a key that names one of them says more than the variable.
+var unlikeIDs = map[string]bool{"an e-mail address": true, "a phone number": true, "a password": true}
+
+// bareID reports whether a value is a variable id, whose name does not say of what.
+func bareID(n *syntax.Node) bool { return n.Kind == syntax.Name && strings.EqualFold(n.Text, "id") }
 
 // cryptoWords are last words of names of what is traded as a token.
 var cryptoWords = setOf("addr address contract symbol price balance amount pair supply decimals")
