@@ -369,7 +369,7 @@ func goErrorPath(u *instrumentation.Uses, n *syntax.Node) bool {
 		}
 	}
 	returns := false
-	for c := range direct(n.Children[1]) {
+	for c := range without(n.Children[1], func(c *syntax.Node) bool { return c.Kind == syntax.Func || benignBranch(c) }) {
 		switch c.Kind {
 		case syntax.Return:
 			if len(c.Children) == 0 {
@@ -391,6 +391,16 @@ func goErrorPath(u *instrumentation.Uses, n *syntax.Node) bool {
 		}
 	}
 	return returns
+}
+
+// benignBranch reports whether an If returns what is missing or invalid: if errors.Is(err, sql.ErrNoRows) { return nil }. The
+// code after it is the path of other errors.
+func benignBranch(n *syntax.Node) bool {
+	if n.Kind != syntax.If || len(n.Children) != 2 || n.Children[0].Kind == syntax.Operator && n.Children[0].Text != "==" || !benign(n.Children[0]) {
+		return false
+	}
+	body := n.Children[1].Children
+	return len(body) > 0 && body[len(body)-1].Kind == syntax.Return
 }
 
 func receiverIs(call *syntax.Node, receiver, method string) bool {
