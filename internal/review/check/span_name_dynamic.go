@@ -176,7 +176,7 @@ func buildsName(u *instrumentation.Uses, n *syntax.Node) *syntax.Node {
 			if formatters[strings.ToLower(name(n))] && len(n.Args()) > 0 {
 				return n
 			}
-			return nil
+			return builder(n)
 		case syntax.Name:
 			def := u.File.Definition(n)
 			if def == nil || def.Kind != syntax.Assign || len(def.Targets()) != 1 || n.Within(def) {
@@ -191,6 +191,28 @@ func buildsName(u *instrumentation.Uses, n *syntax.Node) *syntax.Node {
 		}
 	}
 	return nil
+}
+
+// builder returns what new StringBuilder("a").append(b).toString() builds, nil for other calls.
+func builder(n *syntax.Node) *syntax.Node {
+	built := &syntax.Node{Kind: syntax.Template, Start: n.Start, End: n.End, Parent: n.Parent}
+	at, method := n.Method()
+	if method != "toString" {
+		return nil
+	}
+	for at != nil && at.Kind == syntax.Call && len(built.Children) < maxNameParts {
+		recv, method := at.Method()
+		if method != "append" || len(at.Args()) != 1 {
+			return nil
+		}
+		built.Children = slices.Insert(built.Children, 0, at.Args()[0])
+		at = recv
+	}
+	if at == nil || at.Kind != syntax.New || name(at) != "StringBuilder" && name(at) != "StringBuffer" || len(built.Children) == 0 {
+		return nil
+	}
+	built.Children = slices.Insert(built.Children, 0, at.Args()...)
+	return built
 }
 
 // appended returns what a variable holds after an assignment that appends to it.
