@@ -73,6 +73,7 @@ var testNames = regexp.MustCompile(`(?i)` +
 	`[.-](test|tests|spec|stories|e2e|mock|cy)\.[cm]?[jt]sx?$|` +
 	`(^|/)(test_[^/]*|[^/]*_test|conftest|tests)\.py$|` +
 	`(^|[/._-])test[-_](utils?|helpers?)\.(go|py|[cm]?[jt]sx?)$|` +
+	`(^|/)spec/(.*/)?([^/]*spec|(helpers?|support)/[^/]*)\.[cm]?[jt]sx?$|` + // of Jasmine
 	`_(test|spec)\.rb$`)
 
 // javaTest is case-sensitive: Latest.java is no test.
