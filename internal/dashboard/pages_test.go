@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -27,6 +28,7 @@ import (
 	"assay"
 	"assay/internal/dashboard"
 	"assay/internal/dashboard/dashboardtest"
+	"assay/internal/fair"
 	"assay/internal/rules/catalog"
 	"assay/internal/session"
 )
@@ -892,4 +894,19 @@ func TestHead(t *testing.T) {
 	require.NotEmpty(t, r.Header.Get("Content-Length"))
 	require.Empty(t, read(t, r))
 	require.False(t, bytes.Contains([]byte(r.Header.Get("Content-Encoding")), []byte("gzip")))
+}
+
+// TestTemplatesTakeTurns: a page is made while its organization holds a slot of the CPUs. An error page does not wait.
+func TestTemplatesTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cpu := fair.NewSemaphore(2, 1)
+		s := newSite(t, dashboardtest.Shop(), func(c *dashboard.Config) { c.CPU = cpu })
+		organization := dashboardtest.Session().OrganizationID
+		require.NoError(t, cpu.Acquire(t.Context(), organization))
+		require.Equal(t, http.StatusServiceUnavailable, s.get("/rules").StatusCode)
+		cpu.Release(organization)
+		for range 3 {
+			s.page("/rules")
+		}
+	})
 }

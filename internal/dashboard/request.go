@@ -72,8 +72,8 @@ func (q *request) render(status int, page string, v view) error {
 	} else if v.Path == "" {
 		v.Path = q.r.URL.RequestURI()
 	}
-	var organization string
-	if q.session != nil {
+	var organization string // none waits
+	if q.session != nil && status < http.StatusInternalServerError {
 		organization = q.organization()
 	}
 	leave, err := q.cfg.CPU.Enter(q.ctx, organization)
