@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay"
+	"assay/internal/fair"
 	"assay/internal/rules/catalog"
 )
 
@@ -409,6 +410,24 @@ func TestDeadline(t *testing.T) {
 		start := time.Now()
 		f.get(t, "/api/v1/services").fails(t, 503, assay.CodeUnavailable)
 		require.Equal(t, requestTimeout, time.Since(start))
+	})
+}
+
+// TestEncodingTakesTurns: a response is encoded while its organization holds a slot of the CPUs.
+func TestEncodingTakesTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cpu := fair.NewSemaphore(2, 1)
+		f := newFixture(t, func(c *Config) { c.CPU = cpu })
+		require.NoError(t, cpu.Acquire(t.Context(), orgID))
+		start := time.Now()
+		f.get(t, "/api/v1/services").fails(t, 503, assay.CodeUnavailable)
+		require.Equal(t, requestTimeout, time.Since(start))
+		f.do(t, "GET", "/api/v1/services", "Authorization", stranger).ok(t)
+		f.do(t, "GET", "/livez").ok(t)
+		cpu.Release(orgID)
+		for range 3 {
+			f.get(t, "/api/v1/services").ok(t)
+		}
 	})
 }
 
