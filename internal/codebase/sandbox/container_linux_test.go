@@ -316,7 +316,8 @@ func TestHeldListeners(t *testing.T) {
 	}
 	c.Ended = func(Exit) bool {
 		require.NoError(t, listener.Close())
-		time.AfterFunc(300*time.Millisecond, func() { _ = held.Close() })
+		child := held // Serve sets it again for the second tree
+		time.AfterFunc(300*time.Millisecond, func() { _ = child.Close() })
 		return true
 	}
 	require.Equal(t, "run\nrun\n", run(t, c, Exit{}))
