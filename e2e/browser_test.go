@@ -239,9 +239,9 @@ func TestANewUserInABrowser(t *testing.T) {
 
 	o.press(".menu summary")
 	o.press("form[action='/sign-out'] button")
-	o.reads("A key with the scope read is needed")
+	o.reads("The key needs the scope read")
 	o.open("/keys")
-	o.reads("A key with the scope read is needed")
+	o.reads("The key needs the scope read")
 	require.Empty(t, o.Problems())
 }
 

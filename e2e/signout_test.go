@@ -29,7 +29,7 @@ func TestBackAfterSigningOut(t *testing.T) {
 	// requireSignIn waits for the sign-in page on a new page, and checks that no data of the session is shown.
 	requireSignIn := func(what string) {
 		t.Helper()
-		require.NoError(t, o.Await(`!window.before && document.readyState === 'complete' && document.body.innerText.includes('A key with the scope read is needed') &&
+		require.NoError(t, o.Await(`!window.before && document.readyState === 'complete' && document.body.innerText.includes('The key needs the scope read') &&
   !document.body.innerText.includes('`+what+`') && document.querySelector('.nav') === null`))
 		_, err := browsertest.Evaluate[bool](o.Tab, `window.before = true`)
 		require.NoError(t, err)
