@@ -75,9 +75,9 @@ func TestSemaphoreEach(t *testing.T) {
 func TestSemaphoreFewest(t *testing.T) {
 	s := NewSemaphore(4, 2)
 	for _, key := range []string{"a", "a", "b", "b"} {
-		require.Nil(t, s.request(key))
+		require.Nil(t, s.request(key, false))
 	}
-	waiting := []<-chan struct{}{s.request("a"), s.request("b"), s.request("a"), s.request("c"), s.request("c")}
+	waiting := []<-chan struct{}{s.request("a", false), s.request("b", false), s.request("a", false), s.request("c", false), s.request("c", false)}
 	admitted := func() (n int) {
 		for i, w := range waiting {
 			select {
@@ -132,7 +132,7 @@ func TestSemaphoreModel(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"acquire": func(t *rapid.T) {
 				key := keys.Draw(t, "key")
-				if c := s.request(key); c != nil {
+				if c := s.request(key, false); c != nil {
 					waiting = append(waiting, waiter{key, c})
 				} else {
 					held[key]++

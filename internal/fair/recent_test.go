@@ -35,12 +35,12 @@ func TestCPU(t *testing.T) {
 	for _, cpus := range []int{1, 2, 4} {
 		s := NewCPU(cpus, func() time.Time { return now })
 		for range cpus {
-			require.Nil(t, s.request("a"))
+			require.Nil(t, s.request("a", false))
 		}
-		waiting := s.request("a")
+		waiting := s.request("a", false)
 		require.NotNil(t, waiting)
-		require.Nil(t, s.request("b"), "b holds nothing")
-		second := s.request("b")
+		require.Nil(t, s.request("b", false), "b holds nothing")
+		second := s.request("b", false)
 		require.NotNil(t, second)
 		held := map[string]int{"a": cpus, "b": 1}
 		release := func(key string) {
@@ -71,13 +71,13 @@ func TestCPU(t *testing.T) {
 
 		// Both are active, one has work.
 		for range max(1, cpus-1) {
-			require.Nil(t, s.request("a"))
+			require.Nil(t, s.request("a", false))
 		}
-		require.NotNil(t, s.request("a"), "the last of %d CPUs", cpus)
+		require.NotNil(t, s.request("a", false), "the last of %d CPUs", cpus)
 		now = now.Add(sharedFor)
 		s.Release("a")
 		for range cpus - max(1, cpus-1) {
-			require.Nil(t, s.request("a"), "no other key has been active for long")
+			require.Nil(t, s.request("a", false), "no other key has been active for long")
 		}
 	}
 }

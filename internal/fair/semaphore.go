@@ -47,7 +47,10 @@ func NewCPU(cpus int, now func() time.Time) *Semaphore {
 // Acquire waits until a holder of the key is admitted, or returns the cause when ctx ends. Each successful Acquire
 // needs a Release.
 func (s *Semaphore) Acquire(ctx context.Context, key string) error {
-	admitted := s.request(key)
+	return s.wait(ctx, key, s.request(key, false))
+}
+
+func (s *Semaphore) wait(ctx context.Context, key string, admitted <-chan struct{}) error {
 	if admitted == nil {
 		return nil
 	}
@@ -62,13 +65,13 @@ func (s *Semaphore) Acquire(ctx context.Context, key string) error {
 	return context.Cause(ctx)
 }
 
-// Enter is Acquire for an organization's part of a request. leave is the Release. A nil Semaphore, and requests without
-// an organization, have no limit.
+// Enter is Acquire for a short part of a response, which goes before the other waiting work of the organization. leave is
+// the Release. A nil Semaphore, and requests without an organization, have no limit.
 func (s *Semaphore) Enter(ctx context.Context, organization string) (leave func(), err error) {
 	if s == nil || organization == "" {
 		return func() {}, nil
 	}
-	if err := s.Acquire(ctx, organization); err != nil {
+	if err := s.wait(ctx, organization, s.request(organization, true)); err != nil {
 		return nil, err
 	}
 	return func() { s.Release(organization) }, nil
@@ -86,7 +89,8 @@ func (s *Semaphore) Release(key string) {
 }
 
 // request admits a holder at once and returns nil, or returns a channel to wait for.
-func (s *Semaphore) request(key string) <-chan struct{} {
+// first is for a holder that goes before those that wait for the key.
+func (s *Semaphore) request(key string, first bool) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.recent != nil {
@@ -106,7 +110,11 @@ func (s *Semaphore) request(key string) <-chan struct{} {
 		s.order = append(s.order, h)
 	}
 	c := make(chan struct{})
-	h.waiting = append(h.waiting, c)
+	if first {
+		h.waiting = slices.Insert(h.waiting, 0, c)
+	} else {
+		h.waiting = append(h.waiting, c)
+	}
 	return c
 }
 
