@@ -72,8 +72,12 @@ func (q *request) render(status int, page string, v view) error {
 	} else if v.Path == "" {
 		v.Path = q.r.URL.RequestURI()
 	}
-	var organization string // none waits
-	if q.session != nil && status < http.StatusInternalServerError {
+	var organization string // does not wait
+	switch {
+	case status >= http.StatusInternalServerError:
+	case q.session == nil:
+		organization = assay.Anonymous
+	default:
 		organization = q.organization()
 	}
 	leave, err := q.cfg.CPU.Enter(q.ctx, organization)
