@@ -41,6 +41,7 @@ type Limiter struct {
 	conns   map[string]*list.List // of *Conn by organization, most recently used last
 	answers *fair.Limiter         // bytes of large responses by organization
 	paid    map[string]time.Time  // by organization: when the rate has caught up with its requests and frames
+	first   time.Time             // the same of what connections without an organization have sent at their own rates
 	closed  uint64                // to make room
 	refused uint64                // for lack of room
 
@@ -193,7 +194,7 @@ func (c *Conn) Identify(organization string) {
 func (c *Conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 {
-		if c.identity() == "" {
+		if !c.identified() {
 			c.pace(readCost+n/readPart, nil)
 		} else if c.plain.Load() && n < fewBytes {
 			c.pace(readCost, nil)

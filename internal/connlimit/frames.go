@@ -8,8 +8,8 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// smallRead is the maximum number of bytes of a read while a connection sends little telemetry. The server handles their
-// frames before the next read.
+// smallRead is the maximum number of bytes of a read besides the rest of a DATA frame. The server handles their frames
+// before the next read.
 const smallRead = 512
 
 // framed is the HTTP/2 side of a connection. Only its reader uses it.
@@ -17,12 +17,11 @@ type framed struct {
 	net.Conn // without TLS
 	of       *Conn
 
-	head      [frameHead]byte // of the next frame
-	got       int             // bytes of head
-	left      int             // bytes of the preface or of a payload that have not been read
-	kind      http2.FrameType // of the payload
-	headers   int             // bytes of HEADERS that have no cost yet, fewer than framePart
-	telemetry bool            // most of the last read
+	head    [frameHead]byte // of the next frame
+	got     int             // bytes of head
+	left    int             // bytes of the preface or of a payload that have not been read
+	kind    http2.FrameType // of the payload
+	headers int             // bytes of HEADERS that have no cost yet, fewer than framePart
 }
 
 // preface is the kind of what precedes the first frame. No frame type is as large.
@@ -33,7 +32,7 @@ const preface http2.FrameType = 0xff
 const frameHead = 9
 
 // Framed returns the HTTP/2 side of a connection of a server. content is c itself, or what TLS decrypts of it. Reads
-// wait while the organization of c has sent more frames than its rate allows on all of its connections, 1 MiB a second
+// wait while the organization of c has sent more frames than its rate allows on all of its connections, 512 KiB a second
 // for each processor: a frame counts as 32 bytes and its size, without the payload of DATA and with a quarter of that
 // of HEADERS, which begins a request and counts as another 96 bytes. Connections without an organization share an
 // eighth of such a rate, and each has a small rate of its own.
@@ -43,24 +42,27 @@ func (c *Conn) Framed(content net.Conn) net.Conn {
 
 // Read implements net.Conn.
 func (f *framed) Read(p []byte) (int, error) {
-	if !f.telemetry || f.of.identity() == "" {
-		p = p[:min(len(p), smallRead)]
+	most := smallRead
+	if f.kind == http2.FrameData && f.of.identified() {
+		most += f.left
 	}
-	n, err := f.Conn.Read(p)
-	cost, data := f.cost(p[:n])
-	f.telemetry = data > n/2
+	n, err := f.Conn.Read(p[:min(len(p), most)])
+	cost := f.cost(p[:n])
+	if n > 0 && n < fewBytes {
+		cost += readCost
+	}
 	f.of.pace(cost, nil)
 	return n, err
 }
 
-// cost returns what the next bytes of the connection cost, and how many are payload of DATA.
-func (f *framed) cost(p []byte) (cost, data int) {
+// cost returns what the next bytes of the connection cost.
+func (f *framed) cost(p []byte) (cost int) {
 	for len(p) > 0 {
 		if f.left == 0 {
 			n := copy(f.head[f.got:], p)
 			f.got, p, cost = f.got+n, p[n:], cost+n
 			if f.got < len(f.head) {
-				return cost, data
+				return cost
 			}
 			f.got = 0
 			f.left = int(f.head[0])<<16 | int(f.head[1])<<8 | int(f.head[2])
@@ -73,7 +75,6 @@ func (f *framed) cost(p []byte) (cost, data int) {
 		f.left, p = f.left-n, p[n:]
 		switch f.kind {
 		case http2.FrameData:
-			data += n
 		case http2.FrameHeaders:
 			f.headers += n
 			cost, f.headers = cost+f.headers/framePart, f.headers%framePart
@@ -81,5 +82,5 @@ func (f *framed) cost(p []byte) (cost, data int) {
 			cost += n
 		}
 	}
-	return cost, data
+	return cost
 }

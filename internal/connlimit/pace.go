@@ -11,13 +11,12 @@ import (
 
 // Clients can send requests without waiting for responses, and HTTP/2 clients also control frames that the server has to
 // answer. A few dozen such connections could keep all processors busy. Therefore, each organization has a rate limit
-// across its connections, and the connections without an organization share one. An idle server with two processors
-// handles 10,000 small requests a second, which is below the limit of an organization.
+// across its connections, and the connections without an organization share one. A server with two processors that does
+// nothing else handles 10,000 small requests a second, some more than the limit of an organization.
 const (
-	rate          = 1 << 20               // cost a second, for each processor
+	rate          = 1 << 19               // cost a second, for each processor
 	anonymousRate = rate / 8              // of the connections without an organization
 	burst         = 50 * time.Millisecond // of these rates
-	maxWait       = 5 * time.Second       // further cost is dropped, so that a flood delays no request after its end
 	requestCost   = 128                   // of a request over HTTP/1.1
 	lineCost      = 1                     // of a line of its header
 	frameCost     = 32                    // of an HTTP/2 frame, in addition to its bytes
@@ -27,10 +26,11 @@ const (
 )
 
 // A connection without an organization has a small rate of its own. So a client that is about to send a credential does
-// not wait behind others, nor does a regular probe.
+// not wait behind others, nor does a regular probe. While many new connections use it, its burst is smaller.
 const (
-	ownRate  = 128             // cost a second
-	ownBurst = 8 * time.Second // of this rate
+	ownRate    = 128             // cost a second
+	ownBurst   = 8 * time.Second // of this rate
+	leastBurst = 4 * time.Second // after the first requests of so many connections that they exceed the shared rate
 )
 
 // Parts of the bytes that count.
@@ -41,8 +41,8 @@ const (
 )
 
 // Paced returns a handler for HTTP/1.1 that delays requests while the organization of their connection, or the
-// connections without an organization, have sent more than their rate: up to 8,192 requests a second for each
-// processor, or 1,024, and fewer with long headers, small chunks, or bodies that next does not read. The first requests
+// connections without an organization, have sent more than their rate: up to 4,096 requests a second for each
+// processor, or 512, and fewer with long headers, small chunks, or bodies that next does not read. The first requests
 // of a connection do not wait.
 func (l *Limiter) Paced(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -101,7 +101,7 @@ func (c *Conn) pace(cost int, done <-chan struct{}) {
 	if cost <= 0 {
 		return
 	}
-	wait, known := c.limiter.pay(c, cost)
+	wait, known, refund := c.limiter.pay(c, cost)
 	if wait <= 0 {
 		return
 	}
@@ -111,29 +111,41 @@ func (c *Conn) pace(cost int, done <-chan struct{}) {
 	case <-turn.C:
 	case <-known:
 	case <-c.gone:
+		refund() // the server does not handle what has been read
 	case <-done:
 	}
 }
 
-// pay charges a cost to the organization of a connection. It returns how long the connection has to wait, and the
-// channel whose close ends the wait early, nil for a connection with an organization.
-func (l *Limiter) pay(c *Conn, cost int) (wait time.Duration, known <-chan struct{}) {
+// pay charges a cost to the organization of a connection. It returns how long the connection has to wait, the channel
+// whose close ends the wait early, nil for a connection with an organization, and what takes the charge back. A
+// connection waits for one charge at a time, so others wait at most for one read of each.
+func (l *Limiter) pay(c *Conn, cost int) (wait time.Duration, known <-chan struct{}, refund func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now, perSecond := time.Now(), rate
 	if c.organization == "" {
-		if paid := charge(c.paid, now, cost, ownRate, ownBurst); !paid.After(now) {
-			c.paid = paid
-			return 0, nil
-		}
 		perSecond, known = anonymousRate, c.known
+		own := ownBurst
+		if l.first.After(now) {
+			own = leastBurst
+		}
+		if paid := charge(c.paid, now, cost, ownRate, own); !paid.After(now) {
+			c.paid = paid
+			l.first = charge(l.first, now, cost, perSecond*runtime.GOMAXPROCS(0), burst)
+			if latest := now.Add(burst); l.first.After(latest) {
+				l.first = latest
+			}
+			return 0, nil, nil
+		}
 	}
-	paid := charge(l.paid[c.organization], now, cost, perSecond*runtime.GOMAXPROCS(0), burst)
-	if latest := now.Add(maxWait); paid.After(latest) {
-		paid = latest
+	organization, perSecond := c.organization, perSecond*runtime.GOMAXPROCS(0)
+	paid := charge(l.paid[organization], now, cost, perSecond, burst)
+	l.paid[organization] = paid
+	return paid.Sub(now), known, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.paid[organization] = l.paid[organization].Add(-duration(cost, perSecond))
 	}
-	l.paid[c.organization] = paid
-	return paid.Sub(now), known
 }
 
 // charge returns when a rate will have caught up with a further cost, given when it has caught up with the previous
@@ -142,12 +154,19 @@ func charge(paid, now time.Time, cost, perSecond int, burst time.Duration) time.
 	if earliest := now.Add(-burst); paid.Before(earliest) {
 		paid = earliest
 	}
-	return paid.Add(time.Duration(cost) * time.Second / time.Duration(perSecond))
+	return paid.Add(duration(cost, perSecond))
 }
 
-// identity returns the organization of the last request, "" before the first one.
-func (c *Conn) identity() string {
-	c.limiter.mu.Lock()
-	defer c.limiter.mu.Unlock()
-	return c.organization
+func duration(cost, perSecond int) time.Duration {
+	return time.Duration(cost) * time.Second / time.Duration(perSecond)
+}
+
+// identified reports whether the connection has had an organization.
+func (c *Conn) identified() bool {
+	select {
+	case <-c.known:
+		return true
+	default:
+		return false
+	}
 }
