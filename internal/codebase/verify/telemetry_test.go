@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -32,14 +31,15 @@ func listening(t *testing.T) (*receiver, string) {
 // TestTraffic sends requests that the receiver refuses before it admits them, until it accepts no more.
 func TestTraffic(t *testing.T) {
 	r, address := listening(t)
+	accepted := "POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}" // for the rate of an organization
 	request := "GET / HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 4<<10) + "\r\n\r\n"
 	sent := 0
-	deadline := time.Now().Add(time.Minute)
-	for time.Now().Before(deadline) {
+	for {
 		c, err := net.Dial("tcp", address)
 		if err != nil {
-			break
+			break // the port is closed
 		}
+		_, _ = io.WriteString(c, accepted)
 		go func() { _, _ = io.Copy(io.Discard, c) }()
 		for {
 			n, err := io.WriteString(c, request)
@@ -50,8 +50,6 @@ func TestTraffic(t *testing.T) {
 		_ = c.Close()
 		require.LessOrEqual(t, sent, 2*maxTraffic)
 	}
-	_, err := net.Dial("tcp", address)
-	require.Error(t, err, "the port is closed")
 	_, dropped := r.close()
 	require.True(t, dropped)
 }
