@@ -21,7 +21,7 @@ const (
 	lineCost      = 1                     // of a line of its header
 	frameCost     = 32                    // of an HTTP/2 frame, in addition to its bytes
 	headersCost   = requestCost - frameCost
-	readCost      = 16 // of a read without an organization, or of few bytes over HTTP/1.1
+	readCost      = 16 // of a read without an organization, or of few bytes
 	fewBytes      = 256
 )
 
