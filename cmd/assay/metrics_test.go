@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
 	"io"
 	"net"
@@ -102,7 +103,27 @@ func TestMetricsOnLoopback(t *testing.T) {
 		require.NoError(t, res.Body.Close())
 		require.Equal(t, want, res.StatusCode, host)
 	}
-	res, err := client(t).Post("http://"+address+"/metrics", "text/plain", nil)
+	for _, header := range []string{"Forwarded", "Via", "X-Forwarded-For", "x-forwarded-host", "X-Real-IP"} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/metrics", nil)
+		require.NoError(t, err)
+		req.Header.Set(header, "")
+		res, err := client(t).Do(req)
+		require.NoError(t, err)
+		require.NoError(t, res.Body.Close())
+		require.Equal(t, 401, res.StatusCode, header)
+	}
+	// An absolute target, as for a proxy, comes before the host.
+	c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
+	require.NoError(t, err)
+	defer c.Close()
+	_, err = io.WriteString(c, "GET http://localhost/metrics HTTP/1.1\r\nHost: assay.example.com\r\nConnection: close\r\n\r\n")
+	require.NoError(t, err)
+	res, err := http.ReadResponse(bufio.NewReader(c), nil)
+	require.NoError(t, err)
+	require.NoError(t, res.Body.Close())
+	require.Equal(t, 401, res.StatusCode)
+
+	res, err = client(t).Post("http://"+address+"/metrics", "text/plain", nil)
 	require.NoError(t, err)
 	require.NoError(t, res.Body.Close())
 	require.Equal(t, 405, res.StatusCode)

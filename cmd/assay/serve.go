@@ -527,10 +527,20 @@ func (s *server) handler(api, pages, metrics, jwks, agents http.Handler) http.Ha
 }
 
 // forThisMachine reports whether a client used a name of the loopback interface for the server. It did not if its request
-// came by a proxy that keeps the host, or from a page whose name leads to this machine by DNS rebinding.
+// came by a proxy, or from a page whose name leads to this machine by DNS rebinding. A proxy that neither replaces the
+// host nor adds a header cannot be told from a client of this machine that sends the same host.
 func forThisMachine(r *http.Request) bool {
-	return netguard.IsLoopback((&url.URL{Host: r.Host}).Hostname())
+	for _, name := range proxyHeaders {
+		if r.Header[name] != nil {
+			return false
+		}
+	}
+	return !r.URL.IsAbs() && netguard.IsLoopback((&url.URL{Host: r.Host}).Hostname())
 }
+
+// proxyHeaders are the headers, in canonical form, that proxies add to requests. Sources: RFC 7239, RFC 9110 and the
+// defaults of common proxies.
+var proxyHeaders = []string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip"}
 
 // basePath returns the base path of the API without a trailing slash.
 func (s *server) basePath() string { return strings.TrimRight(s.cfg.BasePath, "/") }
