@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"assay"
 )
@@ -64,6 +65,32 @@ var fieldsOf = map[assay.Signal]fields{
 	assay.SignalMetric: {"metric_statements", nil, []string{"datapoint.attributes", "resource.attributes"}},
 }
 
+// masked is what masking writes about a kind for the fields of a signal.
+type masked struct {
+	example    string
+	statements []string
+}
+
+// maskedKinds returns what masking writes about each of masks for a signal. It is made once: a page has a text for each
+// of its insights.
+var maskedKinds = sync.OnceValue(func() map[assay.Signal][]masked {
+	all := make(map[assay.Signal][]masked)
+	for _, m := range masks {
+		example := fmt.Sprintf("- `%s`: a text reads `%s` afterwards", m.kind, oneLine(m.apply(m.example)))
+		for signal, f := range fieldsOf {
+			made := masked{example: example}
+			for _, field := range f.text {
+				made.statements = append(made.statements, statement(`replace_pattern(%s, %s, %s) where IsString(%s)`, field, quoteOTTL(m.pattern), quoteOTTL(m.with), field))
+			}
+			for _, field := range f.maps {
+				made.statements = append(made.statements, statement(`replace_all_patterns(%s, "value", %s, %s)`, field, quoteOTTL(m.pattern), quoteOTTL(m.with)))
+			}
+			all[signal] = append(all[signal], made)
+		}
+	}
+	return all
+})
+
 // masking returns a section with a mask for every kind in the findings of an insight.
 func masking(signal assay.Signal, findings string) string {
 	var found []struct{ Where, Kind string }
@@ -72,32 +99,22 @@ func masking(signal assay.Signal, findings string) string {
 	}
 	f := fieldsOf[signal]
 	var examples, statements []string
-	statement := func(format string, args ...any) {
-		statements = append(statements, "      - "+quoteYAML(fmt.Sprintf(format, args...)))
-	}
-	for _, m := range masks {
+	for i, made := range maskedKinds()[signal] {
 		in := false
 		for _, one := range found {
-			if one.Kind != m.kind {
+			if one.Kind != masks[i].kind {
 				continue
 			}
 			in = true
 			// The value under a key is a secret because of the key, which no pattern for values matches.
-			if key := plainKey.FindStringSubmatch(one.Where); key != nil && m.kind == "named_secret" {
+			if key := plainKey.FindStringSubmatch(one.Where); key != nil && one.Kind == "named_secret" {
 				for _, fields := range f.maps {
-					statement(`delete_key(%s, %s)`, fields, quoteOTTL(key[1]))
+					statements = append(statements, statement(`delete_key(%s, %s)`, fields, quoteOTTL(key[1])))
 				}
 			}
 		}
-		if !in {
-			continue
-		}
-		examples = append(examples, fmt.Sprintf("- `%s`: a text reads `%s` afterwards", m.kind, oneLine(m.apply(m.example))))
-		for _, field := range f.text {
-			statement(`replace_pattern(%s, %s, %s) where IsString(%s)`, field, quoteOTTL(m.pattern), quoteOTTL(m.with), field)
-		}
-		for _, field := range f.maps {
-			statement(`replace_all_patterns(%s, "value", %s, %s)`, field, quoteOTTL(m.pattern), quoteOTTL(m.with))
+		if in {
+			examples, statements = append(examples, made.example), append(statements, made.statements...)
 		}
 	}
 	if len(examples) == 0 {
@@ -109,19 +126,24 @@ func masking(signal assay.Signal, findings string) string {
 		strings.Join(slices.Compact(statements), "\n") + "\n```"
 }
 
+func statement(format string, args ...any) string {
+	return "      - " + quoteYAML(fmt.Sprintf(format, args...))
+}
+
 func (m *mask) apply(text string) string {
 	return regexp.MustCompile(m.pattern).ReplaceAllLiteralString(text, m.with)
 }
 
 func oneLine(text string) string { return strings.ReplaceAll(text, "\n", " ") }
 
+var (
+	inOTTL = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+	inYAML = strings.NewReplacer("'", "''", "$", "$$")
+)
+
 // quoteOTTL quotes a string literal of the OpenTelemetry Transformation Language.
-func quoteOTTL(s string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
-}
+func quoteOTTL(s string) string { return `"` + inOTTL.Replace(s) + `"` }
 
 // quoteYAML quotes a single-quoted scalar of a Collector configuration, in which a dollar
 // sign begins a reference.
-func quoteYAML(s string) string {
-	return "'" + strings.NewReplacer("'", "''", "$", "$$").Replace(s) + "'"
-}
+func quoteYAML(s string) string { return "'" + inYAML.Replace(s) + "'" }

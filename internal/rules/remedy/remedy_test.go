@@ -130,3 +130,10 @@ func TestMaskingOfFindings(t *testing.T) {
 	require.Empty(t, masking(assay.SignalLog, `[]`))
 	require.Empty(t, masking(assay.SignalLog, `[{"where":"body","kind":"new_kind"}]`))
 }
+
+// TestMaskingIsMadeOnce: the masks of a kind are not made again for each insight. A page has many.
+func TestMaskingIsMadeOnce(t *testing.T) {
+	const findings = `[{"where":"body","kind":"email"},{"where":"attribute: user.password","kind":"named_secret"}]`
+	require.NotEmpty(t, masking(assay.SignalLog, findings))
+	require.Less(t, testing.AllocsPerRun(100, func() { masking(assay.SignalLog, findings) }), 100.0)
+}
