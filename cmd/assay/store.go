@@ -60,7 +60,7 @@ type storeConfig struct {
 	StoreMaxConns         int           `placeholder:"N" help:"Maximum connections of one process to PostgreSQL. Default: pool_max_conns of the URL, else 10." group:"store" hidden:""`
 	StoreStatementTimeout time.Duration `default:"5s" help:"Timeout for PostgreSQL queries that have no deadline of their own (${default})." group:"store" hidden:""`
 
-	cpu *fair.Semaphore // of a server; see sqlite.Config
+	cpu *fair.Semaphore // of a server; see sqlite.Config and postgres.Config
 }
 
 // storeSQLite selects the SQLite store in the data directory.
@@ -140,7 +140,8 @@ func openStore(ctx context.Context, c *storeConfig, mode openMode, logger *slog.
 // openPostgres opens a PostgreSQL store. An empty database counts as a store that does not exist.
 func openPostgres(ctx context.Context, c *storeConfig, u *url.URL, mode openMode, logger *slog.Logger) (store, error) {
 	cfg := postgres.Config{
-		URL: u.String(), Migrate: mode == openMigrate, MaxConns: c.StoreMaxConns, StatementTimeout: c.StoreStatementTimeout, Logger: logger,
+		URL: u.String(), Migrate: mode == openMigrate, MaxConns: c.StoreMaxConns, StatementTimeout: c.StoreStatementTimeout, CPU: c.cpu,
+		Logger: logger,
 	}
 	s, err := postgres.Open(ctx, cfg)
 	var unfit *inspect.SchemaError

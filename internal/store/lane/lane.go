@@ -42,7 +42,7 @@ type Lanes struct {
 }
 
 // New returns the lanes of a number of connections. cpu is for a database that runs in this process: a page of an
-// organization holds one of its slots. nil means that the database runs elsewhere.
+// organization holds one of its slots. nil means that the database runs elsewhere: a slot must not wait for it.
 func New(conns int, cpu *fair.Semaphore) *Lanes {
 	lookups, loads, pages := sizes(conns)
 	ls := &Lanes{nest: loads > 0, cpu: cpu}

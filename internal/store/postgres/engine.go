@@ -65,12 +65,16 @@ type engine struct{ store *Store }
 
 // View implements query.Engine. Each step is one round trip.
 func (e engine) View(ctx context.Context, l lane.Lane, operation string, steps ...func(*query.Batch)) error {
+	each := eachStatement
+	if l == lane.Pages && e.store.cpu != nil {
+		each = func(scan func(query.Row) error) func(pgx.Rows) error { return e.store.eachInTurn(ctx, scan) }
+	}
 	queue := make([]func(*pgx.Batch), len(steps))
 	for i, step := range steps {
 		queue[i] = func(b *pgx.Batch) {
 			var statements query.Batch
 			step(&statements)
-			queueAll(b, &statements)
+			queueAll(b, &statements, each)
 		}
 	}
 	return e.store.read(ctx, l, operation, queue...)
@@ -100,7 +104,7 @@ type transaction struct {
 
 func (t *transaction) Send(ctx context.Context, statements *query.Batch) error {
 	b := new(pgx.Batch)
-	queueAll(b, statements)
+	queueAll(b, statements, eachStatement)
 	return t.tx.SendBatch(ctx, b).Close()
 }
 
@@ -115,13 +119,18 @@ func (t *transaction) CheckFence(ctx context.Context, f delta.Fence) error {
 	return lost()
 }
 
-// queueAll adds statements to a batch of the driver.
-func queueAll(b *pgx.Batch, statements *query.Batch) {
+// eachStatement is eachRow for a statement of package query.
+func eachStatement(scan func(query.Row) error) func(pgx.Rows) error {
+	return eachRow(func(rows pgx.Rows) error { return scan(rows) })
+}
+
+// queueAll adds statements to a batch of the driver. each returns the callback for the rows of a statement.
+func queueAll(b *pgx.Batch, statements *query.Batch, each func(func(query.Row) error) func(pgx.Rows) error) {
 	for _, st := range statements.Statements {
 		queued := b.Queue(st.SQL, native(st.Args)...)
 		switch {
 		case st.Each != nil:
-			queued.Query(eachRow(func(rows pgx.Rows) error { return st.Each(rows) }))
+			queued.Query(each(st.Each))
 		case st.Changed != nil:
 			queued.Exec(func(tag pgconn.CommandTag) error {
 				*st.Changed = tag.RowsAffected()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"assay/internal/fair"
 	"assay/internal/store/storetest"
 )
 
@@ -40,7 +41,7 @@ func TestStore(t *testing.T) {
 	storetest.Run(t, func(t testing.TB, now func() time.Time) storetest.Opener {
 		url := migrated(t)
 		return func() (storetest.Store, error) {
-			return Open(context.Background(), Config{URL: url, Now: now, MaxClaims: storetest.MaxClaims})
+			return Open(context.Background(), Config{URL: url, Now: now, MaxClaims: storetest.MaxClaims, CPU: fair.NewCPU(2, time.Now)})
 		}
 	})
 }

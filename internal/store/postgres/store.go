@@ -20,6 +20,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"assay"
+	"assay/internal/fair"
 	"assay/internal/store/lane"
 	"assay/internal/store/query"
 )
@@ -56,6 +57,9 @@ type Config struct {
 	StatementTimeout time.Duration
 	// MaxClaims limits the stored claims of an organization. Default query.MaxClaims.
 	MaxClaims int
+	// CPU limits the decoding of the pages of an organization, with its other work that uses a CPU. nil means no
+	// limit.
+	CPU *fair.Semaphore
 	// Logger logs retries and their causes. Default none.
 	Logger *slog.Logger
 }
@@ -72,6 +76,7 @@ type Store struct {
 	// an unreachable client. "" if the server does not support it.
 	whileSending string
 	lanes        *lane.Lanes
+	cpu          *fair.Semaphore // Config.CPU
 	logger       *slog.Logger
 	closed       atomic.Bool
 	// Generation of the connections. It is incremented when the connections of the current
@@ -90,7 +95,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{clock: c.Now, statement: c.StatementTimeout, lock: defaultLock, maxClaims: int64(c.MaxClaims), logger: c.Logger}
+	s := &Store{clock: c.Now, statement: c.StatementTimeout, lock: defaultLock, maxClaims: int64(c.MaxClaims), cpu: c.CPU, logger: c.Logger}
 	s.Queries = query.New(engine{s}, &dialect)
 	if s.statement <= 0 {
 		s.statement = defaultStatement
