@@ -258,7 +258,7 @@ func (s *server) start(ctx context.Context) (err error) {
 	if err := s.openWebhooks(credentials); err != nil {
 		return err
 	}
-	if s.analyst, err = usage.New(usage.Config{Store: s.store, Prices: s.cfg.prices(), Window: s.cfg.Window, Now: s.replica.Now}); err != nil {
+	if s.analyst, err = usage.New(usage.Config{Store: s.store, Prices: s.cfg.prices(), Window: s.cfg.Window, Now: s.replica.Now, CPU: s.cpu}); err != nil {
 		return err
 	}
 	name, err := s.cfg.replicaName()

@@ -98,9 +98,9 @@ func (h *Handler) costs(q *request) error {
 		column{Label: "Traces", By: tracesField, Class: "num"}, column{Label: "Metrics", By: metricsField, Class: "num"}, column{Label: "Logs", By: logsField, Class: "num"},
 		column{Label: "Bytes", By: bytesField, Class: "num"}, column{Label: "Cost", By: costField, Class: "num"}, column{Label: "Avoidable", By: avoidableField, Class: "num"})
 	if found := q.analysis(q.ctx); found != nil {
-		services := found.search(page.Search)
-		if by, descending := sorts.field(mostCost); sorts.order().Value != "" {
-			sortCosts(services, by, descending)
+		services, err := q.sorted(found, page.Search, sorts)
+		if err != nil {
+			return err
 		}
 		slice := a.slice(costsPageSize)
 		begin := min(slice.Offset, len(services))
@@ -112,6 +112,21 @@ func (h *Handler) costs(q *request) error {
 		page.Cost = found.part(shown)
 	}
 	return q.render(http.StatusOK, "costs", view{Title: "Costs", Section: "costs", Live: liveSeconds, Data: page})
+}
+
+// sorted returns the services whose name contains a text. An organization may have thousands, so this takes a turn at
+// the CPU like the template.
+func (q *request) sorted(found *analysis, search string, sorts sorting) ([]*assay.ServiceCost, error) {
+	leave, err := q.cfg.CPU.Enter(q.ctx, q.organization())
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	services := found.search(search)
+	if by, descending := sorts.field(mostCost); sorts.order().Value != "" {
+		sortCosts(services, by, descending)
+	}
+	return services, nil
 }
 
 // analysis is the usage and cost of an organization's services. It is shared and immutable.

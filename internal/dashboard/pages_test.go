@@ -904,9 +904,13 @@ func TestTemplatesTakeTurns(t *testing.T) {
 		organization := dashboardtest.Session().OrganizationID
 		require.NoError(t, cpu.Acquire(t.Context(), organization))
 		require.Equal(t, http.StatusServiceUnavailable, s.get("/rules").StatusCode)
+		const beyond = "/costs?sort=name&page=1000" // sorted before it is known that there is no such page
+		require.Equal(t, http.StatusServiceUnavailable, s.get(beyond).StatusCode)
 		cpu.Release(organization)
 		for range 3 {
 			s.page("/rules")
+			s.page("/costs?sort=name")
+			require.Equal(t, http.StatusSeeOther, s.get(beyond).StatusCode)
 		}
 	})
 }

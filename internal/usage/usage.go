@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"assay"
+	"assay/internal/fair"
 )
 
 // Config configures an Analyst. Store is required.
@@ -18,6 +19,7 @@ type Config struct {
 	Prices Prices
 	Window time.Duration    // window of the store; default assay.DefaultWindow
 	Now    func() time.Time // default time.Now
+	CPU    *fair.Semaphore  // for computing, by organization; nil: no limit
 }
 
 // Analyst implements assay.Analyst. It is safe for concurrent use.
@@ -49,6 +51,11 @@ func (a *Analyst) Analyze(ctx context.Context, organizationID string, limit int)
 	if err != nil {
 		return nil, fmt.Errorf("read usage: %w", err)
 	}
+	leave, err := a.cfg.CPU.Enter(ctx, organizationID)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	end := a.cfg.Now().UTC()
 	out := &assay.ServiceAnalytics{Start: end.Add(-a.cfg.Window), End: end, Currency: a.cfg.Prices.Currency}
 	all := a.rows(found)

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"assay"
+	"assay/internal/fair"
 )
 
 const org = "0b6cbb0e-3c0c-4a52-8f0e-1c6c1a7b9d10"
@@ -53,6 +54,25 @@ func analyze(t testingT, p Prices, usage ...*assay.ServiceUsage) *assay.ServiceA
 	out, err := analyst(t, p, store{usage: usage}).Analyze(context.Background(), org, 100)
 	require.NoError(t, err)
 	return out
+}
+
+// TestAnalysisTakesTurns: usage is computed while the organization holds a slot of the CPUs.
+func TestAnalysisTakesTurns(t *testing.T) {
+	cpu := fair.NewSemaphore(2, 1)
+	a, err := New(Config{Store: store{}, Prices: some, Now: func() time.Time { return now }, CPU: cpu})
+	require.NoError(t, err)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.NoError(t, cpu.Acquire(t.Context(), org))
+	_, err = a.Analyze(ended, org, 100)
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = a.Analyze(ended, "other", 100)
+	require.NoError(t, err)
+	cpu.Release(org)
+	for range 3 {
+		_, err = a.Analyze(ended, org, 100)
+		require.NoError(t, err)
+	}
 }
 
 // sent returns a version of a service that sent the given GB of each signal.
