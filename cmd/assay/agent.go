@@ -180,7 +180,7 @@ func (s *server) openAgent(credentials auth.Secret) (err error) {
 			handler: codebase.Config{
 				// Fetch the keys from the signer of this process, by the path that an external agent uses.
 				JWKSURL: agentAddress + jwksPath, Keys: agent.InProcess(s.signer.JWKS()), Issuer: s.publicURL(), Audience: s.cfg.AgentAudience,
-				ConnectURL: s.publicURL() + connectPath, PublicURL: s.publicURL() + s.basePath() + agentPath, Now: s.replica.Now, Logger: s.logger,
+				ConnectURL: s.publicURL() + connectPath, PublicURL: s.publicURL() + s.basePath() + agentPath, CPU: s.cpu, Now: s.replica.Now, Logger: s.logger,
 			},
 		})
 		if err != nil {

@@ -68,7 +68,8 @@ type Config struct {
 	RepositoryLimit   int    // active repositories of an organization; default DefaultRepositoryLimit
 	SessionsPerMinute int    // onboarding sessions of an organization in any minute; default DefaultSessionsPerMinute
 
-	Wake func() // called when a run was scheduled; default: none
+	Wake func()          // called when a run was scheduled; default: none
+	CPU  *fair.Semaphore // for encoding answers, by organization; nil: no limit
 
 	Now    func() time.Time // default time.Now
 	Logger *slog.Logger     // default: none
@@ -132,7 +133,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			data, err = s.answer(w, r, from, op, ids)
 		}
 	}
-	status := s.write(w, r, data, err)
+	status := s.write(w, r, from.organization, data, err)
 	// Do not log the path, the query or other claims: they may contain anything. The credential is its kind.
 	s.cfg.Logger.DebugContext(r.Context(), "agent answered", "method", r.Method, "status", status,
 		"organization", from.organization, "credential", from.credential) // assay-ignore: sensitive-log

@@ -18,6 +18,7 @@ import (
 
 	"assay"
 	"assay/internal/codebase/source"
+	"assay/internal/fair"
 )
 
 const unknownID = "0e6d6048-a35c-49f0-adbf-c3e293fafd2c"
@@ -504,6 +505,27 @@ func TestSessionLimit(t *testing.T) {
 	require.LessOrEqual(t, len(l.recent), maxSessionOwners)
 	require.Zero(t, l.take("new", 5, now.Add(time.Hour)))
 	require.Len(t, l.recent, 1)
+}
+
+// TestEncodingTakesTurns: an answer is encoded while its organization holds a slot of the CPUs.
+func TestEncodingTakesTurns(t *testing.T) {
+	cpu := fair.NewSemaphore(2, 1)
+	w := newWorld(t, Config{CPU: cpu})
+	get := func(ctx context.Context, organization string) int {
+		r := httptest.NewRequestWithContext(ctx, "GET", "/repositories", nil)
+		r.Header.Set("Authorization", "Bearer "+w.signer.sign(t, w.claims(organization, credentialUser)))
+		return w.serve(r).status
+	}
+	require.Equal(t, http.StatusOK, get(t.Context(), w.acme))
+	require.NoError(t, cpu.Acquire(t.Context(), w.acme))
+	ending, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	require.Equal(t, http.StatusInternalServerError, get(ending, w.acme), "it waits until the request ends")
+	require.Equal(t, http.StatusOK, get(t.Context(), w.other))
+	cpu.Release(w.acme)
+	for range 3 {
+		require.Equal(t, http.StatusOK, get(t.Context(), w.acme))
+	}
 }
 
 // TestLargeAnswers: an organization makes few large answers at a time. Others and small answers do not wait for them.

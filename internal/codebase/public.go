@@ -34,7 +34,7 @@ func (s *server) public(w http.ResponseWriter, r *http.Request) {
 	}
 	if kind, ok := strings.CutPrefix(r.URL.Path, webhookPath); ok && s.cfg.Sources.Webhooks(kind) {
 		data, err := s.webhook(w, r, kind)
-		status := s.write(w, r, data, err)
+		status := s.write(w, r, "", data, err)
 		s.cfg.Logger.DebugContext(r.Context(), "webhook answered", "kind", kind, "status", status)
 		return
 	}

@@ -84,18 +84,16 @@ var statuses = map[assay.Code]int{
 }
 
 // write writes the response to a request and returns the status.
-func (s *server) write(w http.ResponseWriter, r *http.Request, data any, err error) int {
+func (s *server) write(w http.ResponseWriter, r *http.Request, organization string, data any, err error) int {
+	var body []byte
+	var tag string
+	if err == nil {
+		body, tag, err = s.encode(r, organization, data)
+	}
 	if err != nil {
 		return s.writeError(w, r, err)
 	}
-	// Encode the data alone: the timestamp would change the entity tag of every response.
-	var text bytes.Buffer
-	if err := encode(&text, data); err != nil {
-		return s.writeError(w, r, err)
-	}
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
-		sum := sha256.Sum256(text.Bytes())
-		tag := `W/"` + hex.EncodeToString(sum[:12]) + `"`
 		w.Header().Set("ETag", tag)
 		w.Header().Set("Cache-Control", "private, no-cache")
 		w.Header().Set("Vary", "Authorization")
@@ -104,10 +102,28 @@ func (s *server) write(w http.ResponseWriter, r *http.Request, data any, err err
 			return http.StatusNotModified
 		}
 	}
-	return s.writeJSON(w, r, http.StatusOK, struct {
-		Data json.RawMessage `json:"data"`
-		Meta meta            `json:"meta"`
-	}{text.Bytes(), s.meta(r)})
+	return writeBody(w, http.StatusOK, body)
+}
+
+// encode returns the body of a response and its entity tag, while the organization holds a slot of the CPUs.
+func (s *server) encode(r *http.Request, organization string, data any) (body []byte, tag string, err error) {
+	leave, err := s.cfg.CPU.Enter(r.Context(), organization)
+	if err != nil {
+		return nil, "", err
+	}
+	defer leave()
+	var b bytes.Buffer
+	b.WriteString(`{"data":`)
+	begin := b.Len()
+	if err := encode(&b, data); err != nil {
+		return nil, "", err
+	}
+	// Only the data: the timestamp would change the entity tag of every response.
+	sum := sha256.Sum256(b.Bytes()[begin:])
+	b.WriteString(`,"meta":`)
+	_ = encode(&b, s.meta(r)) // a time and a string: cannot fail
+	b.WriteString("}")
+	return b.Bytes(), `W/"` + hex.EncodeToString(sum[:12]) + `"`, nil
 }
 
 func (s *server) writeError(w http.ResponseWriter, r *http.Request, err error) int {
@@ -141,10 +157,14 @@ func (s *server) writeJSON(w http.ResponseWriter, r *http.Request, status int, d
 		w.WriteHeader(http.StatusInternalServerError)
 		return http.StatusInternalServerError
 	}
+	return writeBody(w, status, body.Bytes())
+}
+
+func writeBody(w http.ResponseWriter, status int, body []byte) int {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	w.Write(body.Bytes())
+	w.Write(body)
 	return status
 }
 
