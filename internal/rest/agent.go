@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 
 	"assay"
 	"assay/internal/safetext"
@@ -34,8 +35,7 @@ func (s *server) agent() {
 				if err != nil {
 					return err
 				}
-				x.forwarded(answer)
-				return nil
+				return x.forwarded(ctx, answer)
 			})
 		}
 	}
@@ -128,8 +128,14 @@ func ownLinks(path string, links []byte) map[string]string {
 	return own
 }
 
-// forwarded responds with the answer of the agent backend.
-func (x *exchange) forwarded(a *assay.AgentAnswer) {
+// forwarded responds with the answer of the agent backend. If it returns an error, it has written nothing.
+func (x *exchange) forwarded(ctx context.Context, a *assay.AgentAnswer) error {
+	leave, err := x.s.cfg.CPU.Enter(ctx, assay.OrganizationOf(ctx))
+	if err != nil {
+		return err
+	}
+	leave = sync.OnceFunc(leave)
+	defer leave()
 	h := x.Header()
 	h.Add("Vary", "Authorization")
 	h.Set("Cache-Control", "private, no-cache")
@@ -142,8 +148,9 @@ func (x *exchange) forwarded(a *assay.AgentAnswer) {
 		h.Set("Last-Modified", a.LastModified)
 	}
 	if a.NotModified {
+		leave()
 		x.WriteHeader(http.StatusNotModified)
-		return
+		return nil
 	}
 	var body bytes.Buffer
 	body.Grow(len(a.Data) + len(a.Links) + 256)
@@ -162,5 +169,8 @@ func (x *exchange) forwarded(a *assay.AgentAnswer) {
 		_ = encode(&body, ownLinks(x.r.URL.EscapedPath(), a.Links)) // strings: cannot fail
 	}
 	body.WriteByte('}')
-	x.send(http.StatusOK, "application/json", safetext.JSON(body.Bytes()))
+	out, _ := x.compress(safetext.JSON(body.Bytes()))
+	leave()
+	x.write(http.StatusOK, "application/json", out)
+	return nil
 }

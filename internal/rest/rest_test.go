@@ -417,16 +417,23 @@ func TestDeadline(t *testing.T) {
 func TestEncodingTakesTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cpu := fair.NewSemaphore(2, 1)
-		f := newFixture(t, func(c *Config) { c.CPU = cpu })
+		f := newFixture(t, func(c *Config) {
+			c.CPU = cpu
+			c.Agent = agentFunc(func(context.Context, *assay.AgentCall) (*assay.AgentAnswer, error) { return &assay.AgentAnswer{}, nil })
+		})
 		require.NoError(t, cpu.Acquire(t.Context(), orgID))
 		start := time.Now()
 		f.get(t, "/api/v1/services").fails(t, 503, assay.CodeUnavailable)
 		require.Equal(t, requestTimeout, time.Since(start))
 		f.do(t, "GET", "/api/v1/services", "Authorization", stranger).ok(t)
 		f.do(t, "GET", "/livez").ok(t)
+		start = time.Now()
+		f.get(t, "/api/v1/agent/executions").fails(t, 503, assay.CodeUnavailable)
+		require.Equal(t, slowTimeout, time.Since(start))
 		cpu.Release(orgID)
 		for range 3 {
 			f.get(t, "/api/v1/services").ok(t)
+			f.get(t, "/api/v1/agent/executions").ok(t)
 		}
 	})
 }
