@@ -124,43 +124,45 @@ var knownTypes = func() map[typeKey][]byte {
 			continue
 		}
 		for _, language := range append([]string{""}, remedy.Languages...) {
-			all[typeKey{r.Info().Name, language}] = catalogType(r, remedy.In(r.Info(), language))
+			var b bytes.Buffer
+			writeCatalogType(&b, r, remedy.In(r.Info(), language))
+			all[typeKey{r.Info().Name, language}] = b.Bytes()
 		}
 	}
 	return all
 }()
 
-func catalogType(r catalog.Rule, remediation string) []byte {
+func writeCatalogType(b *bytes.Buffer, r catalog.Rule, remediation string) {
 	i := r.Info()
-	return typeJSON(&InsightType{
+	writeType(b, &InsightType{
 		ID: r.TypeID(), Name: i.Name, DisplayName: i.DisplayName,
 		Description: i.Description + "\n\n" + i.Rationale, Impact: string(i.Impact), SignalType: string(i.Signal),
 		RuleID: i.ID, Remediation: remediation,
 	})
 }
 
-// typeJSON returns a type as JSON, with the same timestamps for all types.
-func typeJSON(t *InsightType) []byte {
+// writeType writes a type as JSON, with the same timestamps for all types.
+func writeType(b *bytes.Buffer, t *InsightType) {
 	t.CreatedAt, t.UpdatedAt = timestamp(catalog.CatalogDate), timestamp(catalog.CatalogDate)
-	var b bytes.Buffer
-	_ = safetext.EncodeJSON(&b, t, "") // strings: cannot fail
-	return b.Bytes()
+	_ = safetext.EncodeJSON(b, t, "") // strings: cannot fail
 }
 
-// insightType returns an insight type as JSON, with the remediation for an insight.
-func insightType(name string, attributes map[string]any) []byte {
-	if r, ok := catalog.ByInsightType(name); ok {
-		if remedy.Fixed(r.Info(), attributes) {
-			return knownTypes[typeKey{name, remedy.LanguageOf(attributes)}]
-		}
-		return catalogType(r, remedy.For(r.Info(), attributes))
+// writeInsightType writes an insight type as JSON, with the remediation for an insight.
+func writeInsightType(b *bytes.Buffer, name string, attributes map[string]any) {
+	r, ok := catalog.ByInsightType(name)
+	switch {
+	case !ok:
+		// During an upgrade, a newer replica may write a type that this one does not know. Show
+		// its known fields, since the count of the list includes it.
+		writeType(b, &InsightType{
+			ID: uuid.Nil.String(), Name: name, DisplayName: name,
+			Impact: string(assay.ImpactLow), SignalType: string(assay.SignalTrace),
+		})
+	case remedy.Fixed(r.Info(), attributes):
+		b.Write(knownTypes[typeKey{name, remedy.LanguageOf(attributes)}])
+	default:
+		writeCatalogType(b, r, remedy.For(r.Info(), attributes))
 	}
-	// During an upgrade, a newer replica may write a type that this one does not know. Show
-	// its known fields, since the count of the list includes it.
-	return typeJSON(&InsightType{
-		ID: uuid.Nil.String(), Name: name, DisplayName: name,
-		Impact: string(assay.ImpactLow), SignalType: string(assay.SignalTrace),
-	})
 }
 
 func showInsight(i *assay.Insight) Insight {
@@ -195,7 +197,7 @@ func (i *Insight) encode(b *bytes.Buffer) error {
 	}
 	b.Truncate(b.Len() - 1) // the closing brace
 	b.WriteString(`,"insight_type":`)
-	b.Write(insightType(i.kind, i.Attributes))
+	writeInsightType(b, i.kind, i.Attributes)
 	return b.WriteByte('}')
 }
 

@@ -28,7 +28,9 @@ func TestInsightJSON(t *testing.T) {
 		whole := make([]any, n)
 		for i := range list {
 			var kind InsightType
-			require.NoError(t, json.Unmarshal(insightType(s.insights[i].Type, s.insights[i].Attributes), &kind))
+			var b bytes.Buffer
+			writeInsightType(&b, s.insights[i].Type, s.insights[i].Attributes)
+			require.NoError(t, json.Unmarshal(b.Bytes(), &kind))
 			require.Equal(t, s.insights[i].Type, kind.Name)
 			whole[i] = struct {
 				*Insight

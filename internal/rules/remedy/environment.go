@@ -25,6 +25,9 @@ var assigned = regexp.MustCompile(`(?m)^(export ` + variable + `="\$\{[^}]*\})([
 // complete adds the described attributes of a resource to the attributes of the variable.
 // The attributes in the text take precedence.
 func (t template) complete(resource map[string]any) string {
+	if len(t.places) == 0 {
+		return t.text
+	}
 	var b strings.Builder
 	end := 0
 	for _, m := range t.places {
