@@ -26,7 +26,7 @@ import (
 func (c *storeConfig) credentialSecret(
 	ctx context.Context, st assay.CredentialKeyStore, configured auth.Secret, logger *slog.Logger,
 ) (auth.Secret, error) {
-	u, err := c.postgres()
+	u, err := c.url()
 	if err != nil {
 		return "", err
 	}

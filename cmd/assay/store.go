@@ -68,7 +68,7 @@ const storeSQLite = "sqlite"
 
 func (c *storeConfig) problems() []error {
 	var ck check
-	_, err := c.postgres()
+	_, err := c.url()
 	ck.add(err)
 	ck.that(c.DataDir != "", "--data-dir: no directory is given")
 	ck.that(c.StoreMaxConns >= 0 && c.StoreMaxConns <= 10_000, "--store-max-conns: %d is not in the range from 0 to 10000", c.StoreMaxConns)
@@ -76,8 +76,8 @@ func (c *storeConfig) problems() []error {
 	return ck.problems
 }
 
-// postgres returns the URL of a PostgreSQL store, or nil for SQLite.
-func (c *storeConfig) postgres() (*url.URL, error) {
+// url returns the URL of a database that servers share, or nil for SQLite, whose file belongs to one server.
+func (c *storeConfig) url() (*url.URL, error) {
 	secret, err := readSecret("store", c.Store, c.StoreFile)
 	if err != nil || secret == "" || secret == storeSQLite {
 		return nil, err
@@ -99,7 +99,7 @@ func (c *storeConfig) path() string { return filepath.Join(c.DataDir, storeFile)
 
 // name returns the name of the store for messages: without user, password and parameters.
 func (c *storeConfig) name() string {
-	u, err := c.postgres()
+	u, err := c.url()
 	if u == nil || err != nil {
 		return c.path()
 	}
@@ -117,7 +117,7 @@ const (
 
 // openStore opens the store. The caller closes it. logger receives messages for the operator of a server.
 func openStore(ctx context.Context, c *storeConfig, mode openMode, logger *slog.Logger) (store, error) {
-	u, err := c.postgres()
+	u, err := c.url()
 	if err != nil {
 		return nil, err
 	}

@@ -58,7 +58,7 @@ type storeBackupCmd struct {
 
 // Run backs up the store.
 func (c *storeBackupCmd) Run(e *environment) error {
-	u, err := c.postgres()
+	u, err := c.url()
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ type storeRestoreCmd struct {
 
 // Run restores a backup.
 func (c *storeRestoreCmd) Run(e *environment) error {
-	u, err := c.postgres()
+	u, err := c.url()
 	if err != nil {
 		return err
 	}

@@ -17,9 +17,12 @@ import (
 
 // Store makes facts durable. Implementations must be safe for concurrent use.
 type Store interface {
-	// Commit runs one durable transaction. It records the requests that are not among the requests of the last 10 minutes,
-	// calls merge with fresh[i] set for these, and applies the delta that merge returns. If the transaction is
-	// retried, merge is called again.
+	// Commit adds the delta that merge returns to the stored facts, in one transaction that is on disk when Commit
+	// returns. It records the requests; fresh[i] reports whether requests[i] was absent from the last minutes by the
+	// store's own clock. If the transaction is retried, merge is called again. After an error, nothing is stored. An
+	// organization that does not exist is assay.CodeNotFound, a journal that its holder has lost is
+	// delta.ErrJournalLost, one with an unknown entry delta.ErrJournalConflict. New claims beyond the store's limit
+	// for an organization are left out.
 	Commit(ctx context.Context, now time.Time, requests []delta.Request, merge func(fresh []bool) *delta.Delta) error
 }
 

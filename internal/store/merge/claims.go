@@ -8,6 +8,11 @@ import (
 	"assay/internal/delta"
 )
 
+// MaxClaimValues limits the values that a store keeps for one key and service, to the newest
+// ones. Two are enough for a conflict; the others are evidence. The values of LOG-001 are
+// days, so the calendar limits them.
+const MaxClaimValues = delta.MaxItems
+
 // ClaimCounts counts the claims of one rule in an organization by service. Services are
 // identified by their rows. The caller passes the number of keys of each service to Keys,
 // and the claims of keys that may be contested to Claim, key by key. A service has at

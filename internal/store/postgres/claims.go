@@ -12,12 +12,8 @@ import (
 	"assay/internal/delta"
 	"assay/internal/rules/catalog"
 	"assay/internal/store/codec"
+	"assay/internal/store/merge"
 )
-
-// maxClaimValues limits the values that are kept for one key and service, to the newest
-// ones. Two are enough for a conflict; the others are evidence. The values of LOG-001 are
-// days, so the calendar limits them.
-const maxClaimValues = delta.MaxItems
 
 // claimKey is the subject of claims of a service.
 type claimKey struct {
@@ -157,7 +153,7 @@ func compareKeys(a, b claimKey) int {
 }
 
 // settle returns the claims of one key to add, and the stored claims to move and to drop,
-// so that the newest maxClaimValues remain.
+// so that the newest merge.MaxClaimValues remain.
 func settle(k claimKey, stored, claims []storedClaim) (added, moved, dropped []storedClaim) {
 	last := make(map[uint64]delta.Bucket, len(stored)+len(claims))
 	for _, s := range stored {
@@ -174,14 +170,14 @@ func settle(k claimKey, stored, claims []storedClaim) (added, moved, dropped []s
 		}
 		last[cl.value] = cl.last
 	}
-	if k.rule.Claims() != catalog.Days && len(last) > maxClaimValues {
+	if k.rule.Claims() != catalog.Days && len(last) > merge.MaxClaimValues {
 		all := make([]storedClaim, 0, len(last))
 		for value, at := range last {
 			all = append(all, storedClaim{value, at})
 		}
 		slices.SortFunc(all, compareAge)
 		past := make(map[uint64]bool)
-		for _, cl := range all[maxClaimValues:] {
+		for _, cl := range all[merge.MaxClaimValues:] {
 			past[cl.value] = true
 		}
 		isPast := func(cl storedClaim) bool { return past[cl.value] }

@@ -24,13 +24,8 @@ import (
 // hundredfold before the statistics reflect it.
 const beginCommit = beginUpdate + `; set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off; set local jit = off`
 
-// Commit adds the delta that merge returns to the stored facts, in one transaction that
-// is on disk when Commit returns. It records the requests; fresh[i] reports whether
-// requests[i] was absent from the last minutes by the store's own clock. An organization
-// that does not exist is CodeNotFound. A journal that its holder has lost is
-// delta.ErrJournalLost. After an error, nothing is stored. Commit may call merge again.
-// New claims beyond Config.MaxClaims are left out; replicas that commit at the same time
-// may exceed it by what each adds.
+// Commit implements commit.Store. The limit of claims is Config.MaxClaims; replicas that
+// commit at the same time may exceed it by what each adds.
 //
 // The number of round trips does not depend on the number of services: the requests; the
 // services, which it locks; their rows; the writes.

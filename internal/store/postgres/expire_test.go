@@ -24,6 +24,11 @@ func TestExpirePassesOver(t *testing.T) {
 	storetest.TestExpirePassesOver(t, s, engine{s}, "postgres: ")
 }
 
+func TestEngine(t *testing.T) {
+	s := open(t, Config{})
+	storetest.TestEngine(t, engine{s})
+}
+
 // TestExpireStopsWithoutServer: the expiry stops when the server is unavailable.
 func TestExpireStopsWithoutServer(t *testing.T) {
 	s, err := Open(t.Context(), Config{URL: migrated(t)})

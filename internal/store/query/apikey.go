@@ -20,7 +20,7 @@ func (q *Queries) APIKeyPrefix(ctx context.Context, given string) (string, error
 	var prefix string
 	err := q.engine.Update(ctx, lane.Pages, "find the prefix of API keys", func(tx Tx) error {
 		if given != "" {
-			if _, err := exec(ctx, tx, `INSERT INTO settings (name, value) VALUES ($1, $2) ON CONFLICT DO NOTHING`, name, given); err != nil {
+			if _, err := exec(ctx, tx, `INSERT INTO settings (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING`, name, given); err != nil {
 				return err
 			}
 		}

@@ -4,8 +4,8 @@ package query
 
 // Dialect is the SQL that differs between databases.
 type Dialect struct {
-	// Ints, IDs and Texts return an array argument as a table with the columns key, the position in
-	// the array, and value.
+	// Ints, IDs and Texts return an array argument as a table with the columns key, which has the order
+	// of the array and any start, and value. The value of an id that is not a UUID matches no row.
 	Ints, IDs, Texts func(param, alias string) string
 	// In returns the condition that an integer is in an array argument.
 	In func(expr, param string) string
@@ -15,7 +15,8 @@ type Dialect struct {
 	// JSONList aggregates integers to a JSON array.
 	JSONList func(expr string) string
 	// Found returns a query for columns of the rows of from, followed by the score that a
-	// query selects for each row. Rows without a score are left out. Conditions may follow.
+	// query selects for each row. Rows without a score are left out. Conditions follow as
+	// " AND ..."; they and ORDER BY may name the tables of from.
 	Found func(columns, score, from string) string
 	// Contains returns the condition that bytes contain an argument.
 	Contains func(expr, param string) string
@@ -46,7 +47,7 @@ type Dialect struct {
 	PagesApart bool
 	// LockGone ends a query of services to delete and skips services that another
 	// transaction has locked. OfServices are the tables whose rows are deleted with a
-	// service explicitly. CountGone subtracts $2 services from the count of the organization
+	// service explicitly, such as insights if cascades run no triggers. CountGone subtracts $2 services from the count of the organization
 	// $1. It may be empty.
 	LockGone, CountGone string
 	OfServices          []string

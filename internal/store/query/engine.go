@@ -20,7 +20,8 @@ type Engine interface {
 	// a step resets the variables that collect its rows.
 	View(ctx context.Context, l lane.Lane, operation string, steps ...func(*Batch)) error
 	// Update runs do in a transaction that reads and writes. do may be repeated after a
-	// rollback.
+	// rollback. Once a statement has a lock, it sees what other transactions had committed
+	// before.
 	Update(ctx context.Context, l lane.Lane, operation string, do func(Tx) error) error
 	// Chunk is Update for a short transaction of the expiry or of a run in the scoring lane.
 	// Its statements find rows by key.
@@ -31,11 +32,15 @@ type Engine interface {
 	// Unavailable reports whether ctx has ended, or an error of the expiry concerns more
 	// than the requested rows.
 	Unavailable(ctx context.Context, err error) bool
-	// Fail converts an error of an operation for the caller.
+	// Fail converts an error of an operation for the caller: errors of the domain and the
+	// cause of the end of ctx stay, an unreachable or overloaded database is
+	// assay.CodeUnavailable, and other errors name the operation. Messages of the database
+	// that quote stored values are left out.
 	Fail(ctx context.Context, operation string, err error) error
 	// Taken reports whether err is a violation of a unique constraint.
 	Taken(err error) bool
-	// Storable reports whether a text column can hold s. Otherwise no row matches s.
+	// Storable reports whether a text column can hold s, which may be invalid UTF-8. Otherwise
+	// no row matches s.
 	Storable(s string) bool
 }
 
@@ -60,7 +65,9 @@ type Statement struct {
 	Args []any
 	// Each is called for each row. nil: the statement returns none.
 	Each func(Row) error
-	// Changed receives the number of rows that a statement without Each changed. It may be nil.
+	// Changed receives the number of rows that a statement without Each matched, also if their
+	// values are the same as before. An insert with a conflict clause counts the rows that it
+	// inserts or updates. Changed may be nil.
 	Changed *int64
 }
 

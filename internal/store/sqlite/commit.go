@@ -87,17 +87,7 @@ var statements = [statementCount]string{
 	forgetEntry:   `DELETE FROM journals WHERE name = ? AND seq = ?`,
 }
 
-// maxClaimValues limits the values that are kept for one key and service, to the newest
-// ones. Two are enough for a conflict; the others are evidence. The values of LOG-001 are
-// days, so the calendar limits them.
-const maxClaimValues = delta.MaxItems
-
-// Commit adds the delta that merge returns to the stored facts, in one transaction that
-// is on disk when Commit returns. It records the requests; fresh[i] reports whether
-// requests[i] was absent from the last minutes by the store's own clock. An organization
-// that does not exist is CodeNotFound. A journal that its holder has lost is
-// delta.ErrJournalLost. After an error, nothing is stored. New claims beyond
-// Config.MaxClaims are left out.
+// Commit implements commit.Store. The limit of claims is Config.MaxClaims.
 func (s *Store) Commit(ctx context.Context, now time.Time, requests []delta.Request, merge func(fresh []bool) *delta.Delta) error {
 	return s.update(ctx, lane.OwnWork, "commit facts", func(tx *sql.Tx) error {
 		// A commit runs many statements of microseconds each. The end of ctx rolls the
@@ -409,8 +399,8 @@ func (c *commit) claims(o *organizationRow, svc int64, isNew bool, f *delta.Serv
 		}
 		moved = true
 		o.claims++
-		if cl.Rule.Claims() != catalog.Days && (!isNew || values > maxClaimValues) {
-			gone, err := c.change(boundClaims, svc, rule, int64(cl.Key.Low), maxClaimValues)
+		if cl.Rule.Claims() != catalog.Days && (!isNew || values > merge.MaxClaimValues) {
+			gone, err := c.change(boundClaims, svc, rule, int64(cl.Key.Low), merge.MaxClaimValues)
 			if err != nil {
 				return false, err
 			}

@@ -13,6 +13,11 @@ func TestExpirePassesOver(t *testing.T) {
 	storetest.TestExpirePassesOver(t, s, engine{s}, "sqlite: ")
 }
 
+func TestEngine(t *testing.T) {
+	s := open(t, Config{})
+	storetest.TestEngine(t, engine{s})
+}
+
 func TestExpireChunks(t *testing.T) {
 	s := open(t, Config{})
 	storetest.TestExpireChunks(t, s, engine{s}, &dialect)
