@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
+	"google.golang.org/protobuf/proto"
 
 	"assay/internal/demo"
 	"assay/internal/wire"
@@ -114,25 +115,42 @@ type maker struct {
 
 // add adds the requests of one service in one round.
 func (m *maker) add(service string, t demo.Telemetry) {
-	for shard, traces := range byShard(t.Traces) {
+	for shard, traces := range byShard(convert(m, ptraceotlp.NewExportRequest(), t.Traces).Traces()) {
 		if n := traces.SpanCount(); n > 0 {
 			m.request(wire.Traces, shard, map[string]uint64{service: uint64(n)}, ptraceotlp.NewExportRequestFromTraces(traces))
 		}
 	}
-	if n := t.Metrics.DataPointCount(); n > 0 {
-		m.request(wire.Metrics, -1, map[string]uint64{service: uint64(n)}, pmetricotlp.NewExportRequestFromMetrics(t.Metrics))
+	metrics := convert(m, pmetricotlp.NewExportRequest(), t.Metrics)
+	if n := metrics.Metrics().DataPointCount(); n > 0 {
+		m.request(wire.Metrics, -1, map[string]uint64{service: uint64(n)}, metrics)
 	}
-	if n := t.Logs.LogRecordCount(); n > 0 {
-		m.request(wire.Logs, -1, map[string]uint64{service: uint64(n)}, plogotlp.NewExportRequestFromLogs(t.Logs))
+	logs := convert(m, plogotlp.NewExportRequest(), t.Logs)
+	if n := logs.Logs().LogRecordCount(); n > 0 {
+		m.request(wire.Logs, -1, map[string]uint64{service: uint64(n)}, logs)
+	}
+}
+
+// convert sets a request of pdata to a message and returns it.
+func convert[R interface{ UnmarshalProto([]byte) error }](m *maker, to R, from proto.Message) R {
+	body, err := proto.Marshal(from)
+	if err == nil {
+		err = to.UnmarshalProto(body)
+	}
+	m.fail(err)
+	return to
+}
+
+// fail records the first error.
+func (m *maker) fail(err error) {
+	if m.err == nil {
+		m.err = err
 	}
 }
 
 func (m *maker) request(signal wire.Signal, shard int, records map[string]uint64, message interface{ MarshalProto() ([]byte, error) }) {
 	body, err := message.MarshalProto()
 	if err != nil {
-		if m.err == nil {
-			m.err = err
-		}
+		m.fail(err)
 		return
 	}
 	m.load.Rounds[m.round] = append(m.load.Rounds[m.round], &Request{

@@ -3,16 +3,35 @@
 package demo
 
 import (
+	"maps"
+	"slices"
 	"time"
 
-	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/plog"
-	"go.opentelemetry.io/collector/pdata/pmetric"
-	"go.opentelemetry.io/collector/pdata/ptrace"
+	collogspb "go.opentelemetry.io/proto/otlp/collector/logs/v1"
+	colmetricspb "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
+	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	logspb "go.opentelemetry.io/proto/otlp/logs/v1"
+	metricspb "go.opentelemetry.io/proto/otlp/metrics/v1"
+	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 )
 
-// attributes holds attributes by name. Values are strings, integers and lists.
-type attributes = map[string]any
+const (
+	kindInternal = tracepb.Span_SPAN_KIND_INTERNAL
+	kindServer   = tracepb.Span_SPAN_KIND_SERVER
+	kindClient   = tracepb.Span_SPAN_KIND_CLIENT
+
+	severityUnspecified = logspb.SeverityNumber_SEVERITY_NUMBER_UNSPECIFIED
+	severityDebug       = logspb.SeverityNumber_SEVERITY_NUMBER_DEBUG
+	severityInfo        = logspb.SeverityNumber_SEVERITY_NUMBER_INFO
+	severityWarn        = logspb.SeverityNumber_SEVERITY_NUMBER_WARN
+)
+
+var severityTexts = map[logspb.SeverityNumber]string{severityDebug: "Debug", severityInfo: "Info", severityWarn: "Warn"}
+
+// attributes holds attributes by name. Values are strings, integers and lists of strings.
+type attributes map[string]any
 
 // with returns base with the attributes of more added. A nil value removes an attribute.
 func with(base, more attributes) attributes {
@@ -30,136 +49,138 @@ func with(base, more attributes) attributes {
 	return out
 }
 
+// encode returns the attributes sorted by name.
+func (a attributes) encode() []*commonpb.KeyValue {
+	out := make([]*commonpb.KeyValue, 0, len(a))
+	for _, name := range slices.Sorted(maps.Keys(a)) {
+		value := &commonpb.AnyValue{}
+		switch v := a[name].(type) {
+		case string:
+			value = text(v)
+		case int:
+			value.Value = &commonpb.AnyValue_IntValue{IntValue: int64(v)}
+		case []string:
+			list := &commonpb.ArrayValue{}
+			for _, element := range v {
+				list.Values = append(list.Values, text(element))
+			}
+			value.Value = &commonpb.AnyValue_ArrayValue{ArrayValue: list}
+		}
+		out = append(out, &commonpb.KeyValue{Key: name, Value: value})
+	}
+	return out
+}
+
+func text(s string) *commonpb.AnyValue {
+	return &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: s}}
+}
+
+func nanos(t time.Time) uint64 { return uint64(t.UnixNano()) }
+
 // source is a process that sends telemetry.
 type source struct {
 	resource attributes
 	scope    string
 }
 
+func (s *source) describe() (*resourcepb.Resource, *commonpb.InstrumentationScope) {
+	return &resourcepb.Resource{Attributes: s.resource.encode()}, &commonpb.InstrumentationScope{Name: s.scope, Version: "1.0.0"}
+}
+
 // batch collects the telemetry that a service sends together.
 type batch struct {
-	traces  ptrace.Traces
-	metrics pmetric.Metrics
-	logs    plog.Logs
-
-	spanLists   map[*source]ptrace.SpanSlice
-	metricLists map[*source]pmetric.MetricSlice
-	logLists    map[*source]plog.LogRecordSlice
+	Telemetry
+	spans   map[*source]*tracepb.ScopeSpans
+	metrics map[*source]*metricspb.ScopeMetrics
+	logs    map[*source]*logspb.ScopeLogs
 }
 
 func newBatch() *batch {
 	return &batch{
-		traces: ptrace.NewTraces(), metrics: pmetric.NewMetrics(), logs: plog.NewLogs(),
-		spanLists:   map[*source]ptrace.SpanSlice{},
-		metricLists: map[*source]pmetric.MetricSlice{},
-		logLists:    map[*source]plog.LogRecordSlice{},
+		Telemetry: Telemetry{&coltracepb.ExportTraceServiceRequest{}, &colmetricspb.ExportMetricsServiceRequest{}, &collogspb.ExportLogsServiceRequest{}},
+		spans:     map[*source]*tracepb.ScopeSpans{},
+		metrics:   map[*source]*metricspb.ScopeMetrics{},
+		logs:      map[*source]*logspb.ScopeLogs{},
 	}
-}
-
-// fill sets attributes. It fails only for types of values that this package does not use.
-func fill(m pcommon.Map, a attributes) { _ = m.FromRaw(a) }
-
-func (s *source) describe(r pcommon.Resource, scope pcommon.InstrumentationScope) {
-	fill(r.Attributes(), s.resource)
-	scope.SetName(s.scope)
-	scope.SetVersion("1.0.0")
-}
-
-func (b *batch) spans(s *source) ptrace.SpanSlice {
-	list, ok := b.spanLists[s]
-	if !ok {
-		rs := b.traces.ResourceSpans().AppendEmpty()
-		ss := rs.ScopeSpans().AppendEmpty()
-		s.describe(rs.Resource(), ss.Scope())
-		list = ss.Spans()
-		b.spanLists[s] = list
-	}
-	return list
-}
-
-func (b *batch) metric(s *source, name, unit, description string) pmetric.Metric {
-	list, ok := b.metricLists[s]
-	if !ok {
-		rm := b.metrics.ResourceMetrics().AppendEmpty()
-		sm := rm.ScopeMetrics().AppendEmpty()
-		s.describe(rm.Resource(), sm.Scope())
-		list = sm.Metrics()
-		b.metricLists[s] = list
-	}
-	m := list.AppendEmpty()
-	m.SetName(name)
-	m.SetUnit(unit)
-	m.SetDescription(description)
-	return m
 }
 
 // span is one span. start is its offset from the start of the trace.
 type span struct {
-	id, parent pcommon.SpanID
+	id, parent []byte
 	name       string
-	kind       ptrace.SpanKind
+	kind       tracepb.Span_SpanKind
 	start      time.Duration
 	duration   time.Duration
 	attributes attributes
 }
 
-func (b *batch) span(s *source, trace pcommon.TraceID, begin time.Time, sp span) {
-	out := b.spans(s).AppendEmpty()
-	out.SetTraceID(trace)
-	out.SetSpanID(sp.id)
-	out.SetParentSpanID(sp.parent)
-	out.SetName(sp.name)
-	out.SetKind(sp.kind)
+func (b *batch) span(s *source, trace []byte, begin time.Time, sp span) {
+	scope := b.spans[s]
+	if scope == nil {
+		resource, is := s.describe()
+		scope = &tracepb.ScopeSpans{Scope: is}
+		b.spans[s] = scope
+		b.Traces.ResourceSpans = append(b.Traces.ResourceSpans, &tracepb.ResourceSpans{Resource: resource, ScopeSpans: []*tracepb.ScopeSpans{scope}})
+	}
 	start := begin.Add(sp.start)
-	out.SetStartTimestamp(pcommon.NewTimestampFromTime(start))
-	out.SetEndTimestamp(pcommon.NewTimestampFromTime(start.Add(sp.duration)))
-	fill(out.Attributes(), sp.attributes)
+	scope.Spans = append(scope.Spans, &tracepb.Span{
+		TraceId: trace, SpanId: sp.id, ParentSpanId: sp.parent, Name: sp.name, Kind: sp.kind,
+		StartTimeUnixNano: nanos(start), EndTimeUnixNano: nanos(start.Add(sp.duration)), Attributes: sp.attributes.encode(),
+	})
+}
+
+func (b *batch) metric(s *source, m *metricspb.Metric) {
+	scope := b.metrics[s]
+	if scope == nil {
+		resource, is := s.describe()
+		scope = &metricspb.ScopeMetrics{Scope: is}
+		b.metrics[s] = scope
+		b.Metrics.ResourceMetrics = append(b.Metrics.ResourceMetrics, &metricspb.ResourceMetrics{Resource: resource, ScopeMetrics: []*metricspb.ScopeMetrics{scope}})
+	}
+	scope.Metrics = append(scope.Metrics, m)
 }
 
 // gauge adds a metric with one value.
 func (b *batch) gauge(s *source, at time.Time, name, unit string, value float64, a attributes) {
-	p := b.metric(s, name, unit, "").SetEmptyGauge().DataPoints().AppendEmpty()
-	p.SetTimestamp(pcommon.NewTimestampFromTime(at))
-	p.SetDoubleValue(value)
-	fill(p.Attributes(), a)
+	b.gaugeOf(s, name, unit, point(at, value, a))
+}
+
+// gaugeOf adds a metric with several values.
+func (b *batch) gaugeOf(s *source, name, unit string, points ...*metricspb.NumberDataPoint) {
+	b.metric(s, &metricspb.Metric{Name: name, Unit: unit, Data: &metricspb.Metric_Gauge{Gauge: &metricspb.Gauge{DataPoints: points}}})
+}
+
+func point(at time.Time, value float64, a attributes) *metricspb.NumberDataPoint {
+	return &metricspb.NumberDataPoint{TimeUnixNano: nanos(at), Value: &metricspb.NumberDataPoint_AsDouble{AsDouble: value}, Attributes: a.encode()}
 }
 
 // histogram adds a metric with one observation.
 func (b *batch) histogram(s *source, at time.Time, name, unit string, bounds []float64, value float64, a attributes) {
-	h := b.metric(s, name, unit, "").SetEmptyHistogram()
-	h.SetAggregationTemporality(pmetric.AggregationTemporalityDelta)
-	p := h.DataPoints().AppendEmpty()
-	p.SetStartTimestamp(pcommon.NewTimestampFromTime(at.Add(-time.Second)))
-	p.SetTimestamp(pcommon.NewTimestampFromTime(at))
-	p.SetCount(1)
-	p.SetSum(value)
-	p.ExplicitBounds().FromRaw(bounds)
 	counts := make([]uint64, len(bounds)+1)
 	bucket := 0
 	for bucket < len(bounds) && value > bounds[bucket] {
 		bucket++
 	}
 	counts[bucket] = 1
-	p.BucketCounts().FromRaw(counts)
-	fill(p.Attributes(), a)
+	b.metric(s, &metricspb.Metric{Name: name, Unit: unit, Data: &metricspb.Metric_Histogram{Histogram: &metricspb.Histogram{
+		AggregationTemporality: metricspb.AggregationTemporality_AGGREGATION_TEMPORALITY_DELTA,
+		DataPoints: []*metricspb.HistogramDataPoint{{
+			StartTimeUnixNano: nanos(at.Add(-time.Second)), TimeUnixNano: nanos(at),
+			Count: 1, Sum: &value, ExplicitBounds: bounds, BucketCounts: counts, Attributes: a.encode(),
+		}},
+	}}})
 }
 
-func (b *batch) log(s *source, at time.Time, severity plog.SeverityNumber, body string, a attributes) {
-	list, ok := b.logLists[s]
-	if !ok {
-		rl := b.logs.ResourceLogs().AppendEmpty()
-		sl := rl.ScopeLogs().AppendEmpty()
-		s.describe(rl.Resource(), sl.Scope())
-		list = sl.LogRecords()
-		b.logLists[s] = list
+func (b *batch) log(s *source, at time.Time, severity logspb.SeverityNumber, body string, a attributes) {
+	scope := b.logs[s]
+	if scope == nil {
+		resource, is := s.describe()
+		scope = &logspb.ScopeLogs{Scope: is}
+		b.logs[s] = scope
+		b.Logs.ResourceLogs = append(b.Logs.ResourceLogs, &logspb.ResourceLogs{Resource: resource, ScopeLogs: []*logspb.ScopeLogs{scope}})
 	}
-	out := list.AppendEmpty()
-	out.SetTimestamp(pcommon.NewTimestampFromTime(at))
-	out.SetObservedTimestamp(pcommon.NewTimestampFromTime(at))
-	out.SetSeverityNumber(severity)
-	if severity != plog.SeverityNumberUnspecified {
-		out.SetSeverityText(severity.String())
-	}
-	out.Body().SetStr(body)
-	fill(out.Attributes(), a)
+	scope.LogRecords = append(scope.LogRecords, &logspb.LogRecord{
+		TimeUnixNano: nanos(at), ObservedTimeUnixNano: nanos(at),
+		SeverityNumber: severity, SeverityText: severityTexts[severity], Body: text(body), Attributes: a.encode(),
+	})
 }

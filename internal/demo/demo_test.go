@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 	"go.uber.org/goleak"
+	"google.golang.org/protobuf/proto"
 
 	"assay/internal/offline"
 	"assay/internal/rules/catalog"
@@ -28,7 +30,7 @@ func TestServicesFailAsTheySay(t *testing.T) {
 		g.past(&fleet[i], now, b)
 		fleet[i].emit(g, now, b)
 		for _, r := range b.requests() {
-			line, err := r.MarshalJSON()
+			line, err := r.json()
 			require.NoError(t, err)
 			recording.Write(append(line, '\n'))
 		}
@@ -58,6 +60,23 @@ func TestServicesFailAsTheySay(t *testing.T) {
 	for r := range catalog.Rule(catalog.Scored) {
 		require.Contains(t, all, r.ID(), "no service fails it")
 	}
+}
+
+// TestJSON decodes spans from OTLP/JSON and from protobuf.
+func TestJSON(t *testing.T) {
+	g, b := newGenerator(1), newBatch()
+	g.cart(time.Date(2026, 5, 6, 7, 30, 0, 0, time.UTC), b)
+	r := b.requests()[0]
+	require.Equal(t, "traces", r.signal)
+	encoded, err := r.json()
+	require.NoError(t, err)
+	fromJSON := ptraceotlp.NewExportRequest()
+	require.NoError(t, fromJSON.UnmarshalJSON(encoded))
+	encoded, err = proto.Marshal(r.Message)
+	require.NoError(t, err)
+	fromProto := ptraceotlp.NewExportRequest()
+	require.NoError(t, fromProto.UnmarshalProto(encoded))
+	require.Equal(t, fromProto.Traces(), fromJSON.Traces())
 }
 
 // TestWriteRepositories writes git repositories whose files have their real names.

@@ -8,9 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/plog"
-	"go.opentelemetry.io/collector/pdata/ptrace"
+	metricspb "go.opentelemetry.io/proto/otlp/metrics/v1"
 )
 
 // Service is a simulated service with its defects.
@@ -120,13 +118,13 @@ func newGenerator(seed uint64) *generator {
 	g.add("pricing", "0.9.7", goRuntime)
 	g.add("recommender", "1.1.0", python, attributes{"process.runtime.version": "3.8.18"})
 	courier := g.add("courier", "4.2.0", java, attributes{
-		"k8s.pod.uid": nil, "k8s.pod.name": "courier-7c9d-x2x4q", "host.ip": []any{"10.20.0.17"},
+		"k8s.pod.uid": nil, "k8s.pod.name": "courier-7c9d-x2x4q", "host.ip": []string{"10.20.0.17"},
 	})
 	g.sources["courier-2"] = &source{resource: with(courier.resource, attributes{"k8s.pod.name": "courier-7c9d-m8plz"}), scope: courier.scope}
 	g.add("search", "7.5.0", node)
 	g.add("edge", "1.0.0", attributes{"deployment.environment.name": nil})
 	g.add("", "", python, attributes{
-		"process.command_args": []any{"import.py", "--user=batch", "--password=correct-horse-7"},
+		"process.command_args": []string{"import.py", "--user=batch", "--password=correct-horse-7"},
 	})
 	return g
 }
@@ -167,15 +165,12 @@ func (g *generator) uuid() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-func (g *generator) traceID() (id pcommon.TraceID) {
-	binary.BigEndian.PutUint64(id[:8], g.rng.Uint64()|1)
-	binary.BigEndian.PutUint64(id[8:], g.rng.Uint64())
-	return id
+func (g *generator) traceID() []byte {
+	return binary.BigEndian.AppendUint64(g.spanID(), g.rng.Uint64())
 }
 
-func (g *generator) spanID() (id pcommon.SpanID) {
-	binary.BigEndian.PutUint64(id[:], g.rng.Uint64()|1)
-	return id
+func (g *generator) spanID() []byte {
+	return binary.BigEndian.AppendUint64(nil, g.rng.Uint64()|1)
 }
 
 // millis returns a random duration between two numbers of milliseconds.
@@ -190,9 +185,9 @@ func (g *generator) request(b *batch, s *source, at time.Time, method, route str
 	took := g.millis(20, 180)
 	begin := at.Add(-took)
 	http := attributes{"http.request.method": method, "http.route": route, "http.response.status_code": 200}
-	b.span(s, trace, begin, span{id: root, name: method + " " + route, kind: ptrace.SpanKindServer, duration: took, attributes: with(http, more)})
+	b.span(s, trace, begin, span{id: root, name: method + " " + route, kind: kindServer, duration: took, attributes: with(http, more)})
 	b.span(s, trace, begin, span{
-		id: g.spanID(), parent: root, name: "SELECT lampshop.items", kind: ptrace.SpanKindClient,
+		id: g.spanID(), parent: root, name: "SELECT lampshop.items", kind: kindClient,
 		start: took / 4, duration: took / 2,
 		attributes: attributes{"db.system.name": "postgresql", "db.namespace": "lampshop", "db.query.text": "SELECT * FROM items WHERE id = ?"},
 	})
@@ -203,14 +198,14 @@ func (g *generator) storefront(at time.Time, b *batch) {
 	s := g.sources["storefront"]
 	g.request(b, s, at, "GET", "/lamps/{lamp}", attributes{"url.path": "/lamps/42"})
 	b.gauge(s, at, "storefront.visitors", "{visitor}", float64(20+g.rng.IntN(60)), nil)
-	b.log(s, at, plog.SeverityNumberInfo, "page rendered", attributes{"page": "lamp"})
+	b.log(s, at, severityInfo, "page rendered", attributes{"page": "lamp"})
 }
 
 func (g *generator) checkout(at time.Time, b *batch) {
 	s := g.sources["checkout"]
 	g.request(b, s, at, "POST", "/orders", nil)
 	b.gauge(s, at, "checkout.order.value", "{euro}", 10+90*g.rng.Float64(), nil)
-	b.log(s, at, plog.SeverityNumberInfo, "order placed", attributes{"order.items": 1 + g.rng.IntN(4)})
+	b.log(s, at, severityInfo, "order placed", attributes{"order.items": 1 + g.rng.IntN(4)})
 }
 
 func (g *generator) cart(at time.Time, b *batch) {
@@ -218,7 +213,7 @@ func (g *generator) cart(at time.Time, b *batch) {
 	g.request(b, s, at, "PUT", "/carts/{cart}", nil)
 	b.gauge(s, at, "cart.items", "", float64(g.rng.IntN(9)), nil)
 	b.gauge(s, at, "cart.lifetime.seconds", "s", 600*g.rng.Float64(), nil)
-	b.log(s, at, plog.SeverityNumberInfo, "cart updated", nil)
+	b.log(s, at, severityInfo, "cart updated", nil)
 }
 
 func (g *generator) accounts(at time.Time, b *batch) {
@@ -226,14 +221,14 @@ func (g *generator) accounts(at time.Time, b *batch) {
 	account := []string{"mia.lund@example.com", "jo.berg@example.org", "sam.ito@example.net"}[g.rng.IntN(3)]
 	g.request(b, s, at, "GET", "/accounts", attributes{"url.query": "email=" + account})
 	b.gauge(s, at, "accounts.logins", "{login}", 1, attributes{"account": account})
-	b.log(s, at, plog.SeverityNumberWarn, "card 4111 1111 1111 1111 declined for "+account, nil)
+	b.log(s, at, severityWarn, "card 4111 1111 1111 1111 declined for "+account, nil)
 }
 
 func (g *generator) pricing(at time.Time, b *batch) {
 	s := g.sources["pricing"]
 	g.request(b, s, at, "GET", "/prices/{lamp}", nil)
-	b.log(s, at, plog.SeverityNumberDebug, "price computed", attributes{"rule": "summer"})
-	b.log(s, at, plog.SeverityNumberUnspecified, "cache warmed", nil)
+	b.log(s, at, severityDebug, "price computed", attributes{"rule": "summer"})
+	b.log(s, at, severityUnspecified, "cache warmed", nil)
 }
 
 // debugDays exceeds the 14 days that LOG-001 allows.
@@ -241,7 +236,7 @@ const debugDays = 20
 
 func (g *generator) pricingHistory(at time.Time, b *batch) {
 	for day := range debugDays {
-		b.log(g.sources["pricing"], at.AddDate(0, 0, -day), plog.SeverityNumberDebug, "price computed", attributes{"rule": "summer"})
+		b.log(g.sources["pricing"], at.AddDate(0, 0, -day), severityDebug, "price computed", attributes{"rule": "summer"})
 	}
 }
 
@@ -252,17 +247,17 @@ func (g *generator) recommender(at time.Time, b *batch) {
 	took := 200 * time.Millisecond
 	begin := at.Add(-took)
 	b.span(s, trace, begin, span{
-		id: root, name: "GET /recommendations", kind: ptrace.SpanKindServer, duration: took,
+		id: root, name: "GET /recommendations", kind: kindServer, duration: took,
 		attributes: attributes{"http.request.method": "GET", "http.route": "/recommendations", "http.response.status_code": 200},
 	})
 	for i := range steps {
 		b.span(s, trace, begin, span{
-			id: g.spanID(), parent: root, name: []string{"normalize", "score", "rank", "filter"}[i%4], kind: ptrace.SpanKindInternal,
+			id: g.spanID(), parent: root, name: []string{"normalize", "score", "rank", "filter"}[i%4], kind: kindInternal,
 			start: time.Duration(i) * 5 * time.Millisecond, duration: time.Duration(200+g.rng.IntN(3000)) * time.Microsecond,
 		})
 	}
 	b.histogram(s, at, "http.server.request.duration", "s", secondsBounds, took.Seconds(), attributes{"http.request.method": "GET", "http.route": "/recommendations"})
-	b.log(s, at, plog.SeverityNumberInfo, "recommendations served", attributes{"recommendations": 12})
+	b.log(s, at, severityInfo, "recommendations served", attributes{"recommendations": 12})
 }
 
 func (g *generator) courier(at time.Time, b *batch) {
@@ -273,14 +268,14 @@ func (g *generator) courier(at time.Time, b *batch) {
 	b.gauge(second, at, "courier.route.distance", "m", 3200, nil)
 	b.histogram(first, at, "courier.parcel.weight", "g", []float64{100, 500, 1000}, 340, nil)
 	b.histogram(second, at, "courier.parcel.weight", "g", []float64{250, 1000}, 340, nil)
-	b.log(first, at, plog.SeverityNumberInfo, "parcel on its way", nil)
+	b.log(first, at, severityInfo, "parcel on its way", nil)
 }
 
 func (g *generator) search(at time.Time, b *batch) {
 	s := g.sources["search"]
 	g.request(b, s, at, "GET", "/search", nil)
 	b.gauge(s, at, "db.response.returned_rows", "{row}", float64(g.rng.IntN(50)), nil) // also an attribute name
-	b.log(s, at, plog.SeverityNumberInfo, "search done", nil)
+	b.log(s, at, severityInfo, "search done", nil)
 }
 
 // Counts above the limits of MET-001 and SPA-003, with a margin: counts above 1,024 are estimates.
@@ -295,39 +290,36 @@ func (g *generator) searchBurst(at time.Time, b *batch) {
 	begin := at.Add(-time.Second)
 	for i := range manySpanNames {
 		b.span(s, g.traceID(), begin, span{
-			id: g.spanID(), name: fmt.Sprintf("GET /search/%d", i), kind: ptrace.SpanKindServer, duration: 40 * time.Millisecond,
+			id: g.spanID(), name: fmt.Sprintf("GET /search/%d", i), kind: kindServer, duration: 40 * time.Millisecond,
 			attributes: attributes{"http.request.method": "GET"},
 		})
 	}
-	points := b.metric(s, "search.latency", "s", "").SetEmptyGauge().DataPoints()
-	points.EnsureCapacity(manyValues)
-	for i := range manyValues {
-		p := points.AppendEmpty()
-		p.SetTimestamp(pcommon.NewTimestampFromTime(at))
-		p.SetDoubleValue(0.04)
-		p.Attributes().PutStr("search.query.id", fmt.Sprintf("q%d", i))
+	points := make([]*metricspb.NumberDataPoint, manyValues)
+	for i := range points {
+		points[i] = point(at, 0.04, attributes{"search.query.id": fmt.Sprintf("q%d", i)})
 	}
+	b.gaugeOf(s, "search.latency", "s", points...)
 }
 
 func (g *generator) edge(at time.Time, b *batch) {
 	s := g.sources["edge"]
 	// The caller, whose span is the parent, does not export.
 	b.span(s, g.traceID(), at.Add(-30*time.Millisecond), span{
-		id: g.spanID(), parent: g.spanID(), name: "GET", kind: ptrace.SpanKindServer, duration: 30 * time.Millisecond,
+		id: g.spanID(), parent: g.spanID(), name: "GET", kind: kindServer, duration: 30 * time.Millisecond,
 		attributes: attributes{"http.request.method": "GET", "http.response.status_code": 200},
 	})
 	// A health check starts with the call.
 	b.span(s, g.traceID(), at.Add(-20*time.Millisecond), span{
-		id: g.spanID(), name: "GET", kind: ptrace.SpanKindClient, duration: 20 * time.Millisecond,
+		id: g.spanID(), name: "GET", kind: kindClient, duration: 20 * time.Millisecond,
 		attributes: attributes{"http.request.method": "GET", "server.address": "storefront.example.com"},
 	})
-	b.log(s, at, plog.SeverityNumberInfo, "request passed on", nil)
+	b.log(s, at, severityInfo, "request passed on", nil)
 }
 
 func (g *generator) nameless(at time.Time, b *batch) {
 	s := g.sources[""]
-	b.span(s, g.traceID(), at.Add(-time.Second), span{id: g.spanID(), name: "import stock", kind: ptrace.SpanKindInternal, duration: time.Second})
-	b.log(s, at, plog.SeverityNumberInfo, "stock imported", attributes{"rows": 1200})
+	b.span(s, g.traceID(), at.Add(-time.Second), span{id: g.spanID(), name: "import stock", kind: kindInternal, duration: time.Second})
+	b.log(s, at, severityInfo, "stock imported", attributes{"rows": 1200})
 }
 
 // history is the length of the history in hours.

@@ -5,9 +5,9 @@ package demo
 import (
 	"time"
 
-	"go.opentelemetry.io/collector/pdata/plog"
-	"go.opentelemetry.io/collector/pdata/pmetric"
-	"go.opentelemetry.io/collector/pdata/ptrace"
+	collogspb "go.opentelemetry.io/proto/otlp/collector/logs/v1"
+	colmetricspb "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
+	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 )
 
 // Script generates the telemetry of one simulated service for a driver with its own schedule and transport. It is not
@@ -17,8 +17,7 @@ type Script struct {
 	generator *generator
 }
 
-// Scripts returns a script for each of the Services, in their order. Their output is determined by seed, except for
-// the order of attributes.
+// Scripts returns a script for each of the Services, in their order. Their output is determined by seed.
 func Scripts(seed uint64) []*Script {
 	all := make([]*Script, len(fleet))
 	for i := range fleet {
@@ -34,19 +33,19 @@ func (s *Script) Service() Service { return s.member.Service }
 func (s *Script) Past(now time.Time) Telemetry {
 	b := newBatch()
 	s.generator.past(s.member, now, b)
-	return Telemetry{b.traces, b.metrics, b.logs}
+	return b.Telemetry
 }
 
 // Round returns the telemetry that the service sends at a time.
 func (s *Script) Round(at time.Time) Telemetry {
 	b := newBatch()
 	s.member.emit(s.generator, at, b)
-	return Telemetry{b.traces, b.metrics, b.logs}
+	return b.Telemetry
 }
 
 // Telemetry is the telemetry that a service sends together. Each part may be empty.
 type Telemetry struct {
-	Traces  ptrace.Traces
-	Metrics pmetric.Metrics
-	Logs    plog.Logs
+	Traces  *coltracepb.ExportTraceServiceRequest
+	Metrics *colmetricspb.ExportMetricsServiceRequest
+	Logs    *collogspb.ExportLogsServiceRequest
 }

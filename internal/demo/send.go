@@ -5,17 +5,21 @@ package demo
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"net/http"
 	"time"
 
-	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
-	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
-	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
+	collogspb "go.opentelemetry.io/proto/otlp/collector/logs/v1"
+	colmetricspb "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
+	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 )
 
 // transport is the OTLP transport of a service.
@@ -56,31 +60,50 @@ func (s *sender) close() {
 	s.conn.Close()
 }
 
-// encoder is a request of any signal.
-type encoder interface {
-	MarshalProto() ([]byte, error)
-	MarshalJSON() ([]byte, error)
-}
-
 // request is a request of one signal.
 type request struct {
 	signal string // as in the path of OTLP/HTTP
-	encoder
+	proto.Message
 }
 
 // requests returns a request for each signal that the batch contains.
 func (b *batch) requests() []request {
 	var all []request
-	if b.traces.SpanCount() > 0 {
-		all = append(all, request{"traces", ptraceotlp.NewExportRequestFromTraces(b.traces)})
+	if len(b.Traces.ResourceSpans) > 0 {
+		all = append(all, request{"traces", b.Traces})
 	}
-	if b.metrics.DataPointCount() > 0 {
-		all = append(all, request{"metrics", pmetricotlp.NewExportRequestFromMetrics(b.metrics)})
+	if len(b.Metrics.ResourceMetrics) > 0 {
+		all = append(all, request{"metrics", b.Metrics})
 	}
-	if b.logs.LogRecordCount() > 0 {
-		all = append(all, request{"logs", plogotlp.NewExportRequestFromLogs(b.logs)})
+	if len(b.Logs.ResourceLogs) > 0 {
+		all = append(all, request{"logs", b.Logs})
 	}
 	return all
+}
+
+// json encodes the request as OTLP/JSON, which is the JSON encoding of protobuf with numbers of enums and with
+// hexadecimal ids.
+func (r request) json() ([]byte, error) {
+	m := r.Message
+	if traces, ok := m.(*coltracepb.ExportTraceServiceRequest); ok {
+		traces = proto.CloneOf(traces)
+		for _, resource := range traces.ResourceSpans {
+			for _, scope := range resource.ScopeSpans {
+				for _, s := range scope.Spans {
+					s.TraceId, s.SpanId, s.ParentSpanId = hexadecimal(s.TraceId), hexadecimal(s.SpanId), hexadecimal(s.ParentSpanId)
+				}
+			}
+		}
+		m = traces
+	}
+	return protojson.MarshalOptions{UseEnumNumbers: true}.Marshal(m)
+}
+
+// hexadecimal returns the bytes that protobuf's JSON encoding, base64, represents by the id's hexadecimal digits.
+// An id has a multiple of four digits, so it needs no padding.
+func hexadecimal(id []byte) []byte {
+	b, _ := base64.StdEncoding.DecodeString(hex.EncodeToString(id))
+	return b
 }
 
 // send sends the signals of a batch one after the other.
@@ -103,23 +126,24 @@ func (s *sender) export(ctx context.Context, r request) error {
 	ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(ctx, "authorization", s.authorization), sendTimeout)
 	defer cancel()
 	var err error
-	switch e := r.encoder.(type) {
-	case ptraceotlp.ExportRequest:
-		_, err = ptraceotlp.NewGRPCClient(s.conn).Export(ctx, e)
-	case pmetricotlp.ExportRequest:
-		_, err = pmetricotlp.NewGRPCClient(s.conn).Export(ctx, e)
-	case plogotlp.ExportRequest:
-		_, err = plogotlp.NewGRPCClient(s.conn).Export(ctx, e)
+	switch m := r.Message.(type) {
+	case *coltracepb.ExportTraceServiceRequest:
+		_, err = coltracepb.NewTraceServiceClient(s.conn).Export(ctx, m)
+	case *colmetricspb.ExportMetricsServiceRequest:
+		_, err = colmetricspb.NewMetricsServiceClient(s.conn).Export(ctx, m)
+	case *collogspb.ExportLogsServiceRequest:
+		_, err = collogspb.NewLogsServiceClient(s.conn).Export(ctx, m)
 	}
 	return err
 }
 
 func (s *sender) post(ctx context.Context, t transport, r request) error {
-	encode, contentType := r.MarshalProto, "application/x-protobuf"
+	body, err := proto.Marshal(r.Message)
+	contentType := "application/x-protobuf"
 	if t == overJSON {
-		encode, contentType = r.MarshalJSON, "application/json"
+		body, err = r.json()
+		contentType = "application/json"
 	}
-	body, err := encode()
 	if err != nil {
 		return fmt.Errorf("encode: %w", err)
 	}
