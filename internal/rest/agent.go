@@ -52,7 +52,7 @@ func (s *server) agentPaths(path string) []string {
 // Serves reports whether the API has operations at or below /v1/NAME, so that NAME cannot be Config.AgentAlias.
 func Serves(name string) bool {
 	root := "/v1/" + name
-	return slices.ContainsFunc(loadDocument("/", "").operations, func(op *operation) bool {
+	return slices.ContainsFunc(sharedDocument().operations, func(op *operation) bool {
 		return op.path == root || strings.HasPrefix(op.path, root+"/")
 	})
 }

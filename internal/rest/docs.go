@@ -318,9 +318,10 @@ func anchor(name string) string {
 // do not change.
 func (s *server) publish() {
 	root := cmp.Or(strings.TrimRight(s.cfg.PublicURL, "/"), "http://localhost:8080") + s.base
-	s.file("/openapi.json", "application/json", s.doc.json)
-	s.file("/openapi.yaml", "application/yaml", func() ([]byte, error) { return []byte(s.doc.text), nil })
-	s.file("/docs", "text/html; charset=utf-8", func() ([]byte, error) { return s.doc.docs(root) }, "Content-Security-Policy", docsPolicy, "Referrer-Policy", "no-referrer")
+	text := documentText(cmp.Or(strings.TrimRight(s.cfg.PublicURL, "/")+s.base, "/"), s.base)
+	s.file("/openapi.json", "application/json", func() ([]byte, error) { return documentJSON(text) })
+	s.file("/openapi.yaml", "application/yaml", func() ([]byte, error) { return []byte(text), nil })
+	s.file("/docs", "text/html; charset=utf-8", func() ([]byte, error) { return parseDocument(text).docs(root) }, "Content-Security-Policy", docsPolicy, "Referrer-Policy", "no-referrer")
 	s.file("/docs/style.css", "text/css; charset=utf-8", func() ([]byte, error) { return docsFiles.ReadFile("docs/style.css") })
 }
 

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 
 	"go.yaml.in/yaml/v3"
 
@@ -26,8 +27,6 @@ const (
 
 // document is the part of the OpenAPI document that the server reads.
 type document struct {
-	text string // YAML, for this server
-
 	Info struct {
 		Title, Version, Description string
 		License                     struct{ Name string }
@@ -109,14 +108,21 @@ func (t *types) UnmarshalYAML(n *yaml.Node) error {
 	return n.Decode((*[]string)(t))
 }
 
-// loadDocument returns the document for a server with this URL and base path. It panics on
-// a malformed document, which is part of the program.
-func loadDocument(serverURL, base string) *document {
-	d := &document{text: strings.NewReplacer(
+// documentText returns the document for a server with this URL and base path.
+func documentText(serverURL, base string) string {
+	return strings.NewReplacer(
 		": /api/v1/", ": "+(&url.URL{Path: base}).EscapedPath()+"/v1/", // the links in examples
 		"\n    url: /api\n", "\n    url: "+scalar(serverURL)+"\n",
-	).Replace(docs.OpenAPI)}
-	if err := yaml.Unmarshal([]byte(d.text), d); err != nil {
+	).Replace(docs.OpenAPI)
+}
+
+// sharedDocument is the document of no particular server. It is read-only.
+var sharedDocument = sync.OnceValue(func() *document { return parseDocument(docs.OpenAPI) })
+
+// parseDocument panics on a malformed document, which is part of the program.
+func parseDocument(text string) *document {
+	d := new(document)
+	if err := yaml.Unmarshal([]byte(text), d); err != nil {
 		panic(fmt.Sprintf("rest: OpenAPI document: %v", err))
 	}
 	for path, item := range d.Paths {
@@ -169,10 +175,10 @@ func (o *operation) wildcards() []string {
 	return names
 }
 
-// json returns the document as JSON.
-func (d *document) json() ([]byte, error) {
+// documentJSON converts the document from YAML to JSON.
+func documentJSON(text string) ([]byte, error) {
 	var n yaml.Node
-	if err := yaml.Unmarshal([]byte(d.text), &n); err != nil {
+	if err := yaml.Unmarshal([]byte(text), &n); err != nil {
 		return nil, err
 	}
 	return indentedJSON(n.Content[0])

@@ -24,6 +24,7 @@ import (
 	"go.uber.org/goleak"
 
 	"assay"
+	"assay/docs"
 	"assay/internal/rest/resttest"
 	"assay/internal/rules/catalog"
 )
@@ -395,7 +396,7 @@ func (f *fixture) serve(t testing.TB, r *http.Request) *answer {
 
 // contract is the OpenAPI document, read by a validator that the API does not use.
 var contract = sync.OnceValue(func() *resttest.Contract {
-	document, err := newServer(Config{BasePath: "/api"}).doc.json()
+	document, err := documentJSON(docs.OpenAPI)
 	if err != nil {
 		panic(err)
 	}

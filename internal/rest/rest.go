@@ -3,7 +3,6 @@
 package rest
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -122,6 +121,7 @@ func newServer(cfg Config) *server {
 		mux:     http.NewServeMux(),
 		methods: map[string][]string{},
 		bodies:  fair.NewLimiter(maxBodies),
+		doc:     sharedDocument(),
 	}
 	if s.base != "" && !strings.HasPrefix(s.base, "/") {
 		s.base = "/" + s.base
@@ -129,7 +129,6 @@ func newServer(cfg Config) *server {
 	if cfg.RateLimit > 0 {
 		s.limiter = fair.NewRateLimiter[string](cfg.RateLimit)
 	}
-	s.doc = loadDocument(cmp.Or(strings.TrimRight(s.cfg.PublicURL, "/")+s.base, "/"), s.base)
 
 	s.services()
 	s.serviceLists()
