@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay"
+	"assay/internal/commit"
 	"assay/internal/delta"
 	"assay/internal/rules/catalog"
 	"assay/internal/store/inspect"
@@ -34,7 +35,8 @@ type Store interface {
 	assay.CodebaseStore
 	assay.WebhookStore
 
-	Commit(ctx context.Context, now time.Time, requests []delta.Request, merge func(fresh []bool) *delta.Delta) error
+	commit.Store
+
 	KnownServices(ctx context.Context, organizationID string) ([]assay.ServiceKey, error)
 	KnownMetricNames(ctx context.Context, organizationID string) (map[assay.ServiceKey][]uint64, error)
 	HashKey(ctx context.Context, organizationID string) (delta.HashKey, error)
@@ -56,9 +58,13 @@ type Store interface {
 	ReadJournal(ctx context.Context, name string, after uint64, limit int) ([]delta.JournalEntry, error)
 	Journals(ctx context.Context) ([]string, error)
 
+	// Schema returns the version of the schema and the newest one that the program knows.
 	Schema(ctx context.Context) (inspect.Schema, error)
+	// Stats counts the rows of the tables, which are sorted by name.
 	Stats(ctx context.Context) (*inspect.Stats, error)
+	// Ping checks that the store is readable and writable. The error is CodeUnavailable if it is not.
 	Ping(ctx context.Context) error
+	// Close closes the store. Calls in progress fail or end first.
 	Close() error
 }
 
