@@ -34,13 +34,13 @@ type constants struct {
 	modules map[string]string   // directory of a go.mod file, "" for the root: path of the module
 	files   map[string][]string // Go files by directory, "" for the root
 
-	mu       sync.Mutex
-	packages map[string]func() map[string]string
+	mu     sync.Mutex
+	values map[string]func() map[string]string // by directory
 }
 
 // newConstants returns the constants of the packages with some of the files.
 func newConstants(root *os.Root, files []file) *constants {
-	c := &constants{root: root, modules: map[string]string{}, files: map[string][]string{}, packages: map[string]func() map[string]string{}}
+	c := &constants{root: root, modules: map[string]string{}, files: map[string][]string{}, values: map[string]func() map[string]string{}}
 	for _, f := range files {
 		dir := directory(f.path)
 		switch {
@@ -65,20 +65,36 @@ func directory(name string) string {
 	return ""
 }
 
-// of returns the constants that a file refers to, from its own package and the packages of its module.
-func (c *constants) of(name string) instrumentation.Constants {
-	own := directory(name)
-	return func(module, constant string) (string, bool) {
-		dir := own
-		if module != "" {
-			var ok bool
-			if dir, ok = c.resolve(own, module); !ok {
-				return "", false
-			}
+// of returns the packages that a file refers to.
+func (c *constants) of(name string) instrumentation.Packages { return packages{c, directory(name)} }
+
+// packages are the packages that the files of a directory refer to.
+type packages struct {
+	*constants
+	dir string
+}
+
+// Constant looks up a constant of the directory's package, or of the packages of its module.
+func (p packages) Constant(module, name string) (string, bool) {
+	dir := p.dir
+	if module != "" {
+		var ok bool
+		if dir, ok = p.resolve(p.dir, module); !ok {
+			return "", false
 		}
-		value, ok := c.load(dir)[constant]
-		return value, ok
 	}
+	value, ok := p.load(dir)[name]
+	return value, ok
+}
+
+// Own reports whether a package is of a module of the repository.
+func (p packages) Own(module string) (own, known bool) {
+	for _, m := range p.modules {
+		if rest, ok := strings.CutPrefix(module, m); ok && (rest == "" || rest[0] == '/') {
+			return true, true
+		}
+	}
+	return false, len(p.modules) > 0
 }
 
 // resolve returns the directory of an import path, as a file in the directory from sees it.
@@ -100,10 +116,10 @@ func (c *constants) resolve(from, importPath string) (string, bool) {
 // load returns the constants of the package in a directory.
 func (c *constants) load(dir string) map[string]string {
 	c.mu.Lock()
-	once, ok := c.packages[dir]
-	if !ok && len(c.packages) < maxPackages {
+	once, ok := c.values[dir]
+	if !ok && len(c.values) < maxPackages {
 		once = sync.OnceValue(func() map[string]string { return c.read(dir) })
-		c.packages[dir] = once
+		c.values[dir] = once
 	}
 	c.mu.Unlock()
 	if once == nil {

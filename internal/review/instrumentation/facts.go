@@ -25,11 +25,16 @@ type Uses struct {
 	// "auto" for an SDK that instruments every library it knows.
 	Instrumented []string
 
-	constants Constants
+	packages Packages
 }
 
-// Constants looks up a constant string of another file. Module is an import path as syntax.Import has it.
-type Constants func(module, name string) (value string, ok bool)
+// Packages knows the packages of a repository. Modules are import paths as syntax.Import has them.
+type Packages interface {
+	// Constant looks up a constant string of another file.
+	Constant(module, name string) (value string, ok bool)
+	// Own reports whether a package is of the repository. It is unknown if the repository does not say what its packages are.
+	Own(module string) (own, known bool)
+}
 
 // Span is a call that starts a span.
 type Span struct {
@@ -137,9 +142,9 @@ type Boundary struct {
 // SpanKind returns the kind of the spans for what the boundary receives or sends: "server", "client", "consumer".
 func (b *Boundary) SpanKind() string { return b.Kind[strings.LastIndexByte(b.Kind, ' ')+1:] }
 
-// Find returns what a file does with telemetry. Constants may be nil.
-func Find(f *syntax.File, constants Constants) *Uses {
-	u := &Uses{File: f, constants: constants}
+// Find returns what a file does with telemetry. Packages may be nil.
+func Find(f *syntax.File, packages Packages) *Uses {
+	u := &Uses{File: f, packages: packages}
 	switch f.Language {
 	case syntax.Go:
 		findGo(u)
@@ -173,19 +178,19 @@ func (u *Uses) constant(n *syntax.Node) (string, bool) {
 	if s, ok := u.File.Known(n); ok {
 		return s, true
 	}
-	if u.constants == nil {
+	if u.packages == nil {
 		return "", false
 	}
 	switch {
 	case n.Kind == syntax.Member && len(n.Children) == 1 && n.Children[0].Kind == syntax.Name:
 		if i, ok := u.File.Imported(n.Children[0].Text); ok {
-			return u.constants(i.Path, n.Text)
+			return u.packages.Constant(i.Path, n.Text)
 		}
 	case n.Kind == syntax.Name && u.File.Definition(n) == nil:
 		if i, ok := u.File.Imported(n.Text); ok && i.Member != "" {
-			return u.constants(i.Path, i.Member)
+			return u.packages.Constant(i.Path, i.Member)
 		}
-		return u.constants("", n.Text) // the file's own package
+		return u.packages.Constant("", n.Text) // the file's own package
 	}
 	return "", false
 }

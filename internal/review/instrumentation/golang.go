@@ -106,10 +106,10 @@ func (g golang) call(n *syntax.Node) {
 	switch {
 	case name == "Start" && len(n.Args()) >= 2 && module == "" && g.tracer(recv):
 		g.start(n, recv)
-	case spanCallback.MatchString(name) && len(n.Args()) >= 3 && !under(module, goOTel) && !g.foreign(n):
+	case spanCallback.MatchString(name) && len(n.Args()) >= 3 && g.ofProject(n, recv, module):
 		g.callback(n)
-	case g.starter(n, module, name) != "":
-		g.add(&Span{Start: n, Name: n.Arg(1), Context: n.Arg(0), Variable: g.starter(n, module, name)})
+	case g.starter(n, recv, module, name) != "":
+		g.add(&Span{Start: n, Name: n.Arg(1), Context: n.Arg(0), Variable: g.starter(n, recv, module, name)})
 	case module == goResource:
 		g.resource(n, name)
 	case module != "":
@@ -190,13 +190,37 @@ func (g golang) callback(n *syntax.Node) {
 	}
 }
 
+// ofProject reports whether a call is of a function of the project: by the packages of the repository, or, if it does not say
+// what they are, by a file that uses OpenTelemetry too. A method has the package of its receiver's type.
+func (g golang) ofProject(n, recv *syntax.Node, module string) bool {
+	if under(module, goOTel) || g.foreign(n) {
+		return false
+	}
+	if module == "" && recv != nil {
+		if def := g.File.Definition(recv); def != nil && def.Type != "" {
+			module, _ = g.typeOf(def.Type)
+		} else if v := g.value(recv); v != recv && v.Kind == syntax.Call {
+			module, _ = g.origin(v.Callee())
+		}
+	}
+	if module == "" {
+		return true
+	}
+	if g.packages != nil {
+		if own, known := g.packages.Own(module); known {
+			return own
+		}
+	}
+	return g.File.ImportsAny(goOTel)
+}
+
 // starter returns the variable that gets the span of a function of the project that starts one, "" if the call is of
 // no such function: ctx, span := tracing.StartSpan(ctx, "name"), in either order. It goes by names: of the function,
 // of both results, and of what ends the span in the file.
-func (g golang) starter(n *syntax.Node, module, name string) string {
+func (g golang) starter(n, recv *syntax.Node, module, name string) string {
 	p := n.Parent
 	if len(n.Args()) < 2 || !starterName.MatchString(name) || p == nil || p.Kind != syntax.Assign || len(p.Targets()) != 2 || p.Value() != n ||
-		under(module, goOTel) || g.foreign(n) {
+		!g.ofProject(n, recv, module) {
 		return ""
 	}
 	span, ctx := "", false

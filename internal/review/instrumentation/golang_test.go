@@ -196,3 +196,37 @@ func main() {
 		})
 	}
 }
+
+// own are the packages of a repository whose module is "shop".
+type own struct{}
+
+func (own) Constant(string, string) (string, bool) { return "", false }
+
+func (own) Own(module string) (own, known bool) { return strings.HasPrefix(module, "shop/"), true }
+
+// TestGoStarters: a function that starts a span is one of the project.
+func TestGoStarters(t *testing.T) {
+	for _, tt := range []struct {
+		name, code string
+		packages   Packages
+		want       int // spans
+	}{
+		{"package of the project", `import "shop/tracing"; func f() { ctx, span := tracing.StartSpan(ctx, "x"); span.End() }`, own{}, 1},
+		{"function of the package", `func f() { ctx, span := startSpan(ctx, "x"); span.End() }`, own{}, 1},
+		{"method", `func f(s *server) { ctx, span := s.startSpan(ctx, "x"); span.End() }`, own{}, 1},
+		{"another package", `import "github.com/aws/smithy-go/tracing"; func f() { ctx, span := tracing.StartSpan(ctx, "x"); span.End() }`, own{}, 0},
+		{"method of a type of another package", `import "example.com/other"; func f(o *other.Client) { ctx, span := o.StartSpan(ctx, "x"); span.End() }`, own{}, 0},
+		{"method of a value of another package", `import "example.com/other"; func f() { o := other.New(); ctx, span := o.StartSpan(ctx, "x"); span.End() }`, own{}, 0},
+		{"callback of another package", `import "example.com/other"; func f() { other.WithSpan(ctx, "x", func() {}) }`, own{}, 0},
+		{"callback of the project", `import "shop/tracing"; func f() { tracing.WithSpan(ctx, "x", func() {}) }`, own{}, 1},
+		{"unknown package", `import "example.com/other"; func f() { ctx, span := other.StartSpan(ctx, "x"); span.End() }`, nil, 0},
+		{"unknown package, with OpenTelemetry", `import "example.com/other"; import "go.opentelemetry.io/otel/attribute"; func f() { ctx, span := other.StartSpan(ctx, "x"); span.End() }`, nil, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f, err := syntax.ParseGo("f.go", []byte("package p; "+tt.code))
+			require.NoError(t, err)
+			u := Find(f, tt.packages)
+			require.Len(t, u.Spans, tt.want, describe(u))
+		})
+	}
+}
