@@ -42,6 +42,9 @@ var contextLost = &Check{
 			if hand == "" || call == nil {
 				continue
 			}
+			if replaces(n, hand) {
+				continue
+			}
 			if derivesContext(call) || call.Kind == syntax.Assign {
 				if call, ctx = derivedUse(u, n, ended); call == nil {
 					continue
@@ -145,6 +148,27 @@ func withoutParent(u *instrumentation.Uses, s *instrumentation.Span) *syntax.Nod
 		}
 	}
 	return nil
+}
+
+// replaces reports whether the code gives a function another context on purpose: where it has none, under a condition, or
+// instead of the one that it got.
+func replaces(n *syntax.Node, hand string) bool {
+	fn := n.Enclosing(syntax.Func)
+	assign := n.Enclosing(syntax.Assign, syntax.Func, syntax.Block)
+	if assign.Kind == syntax.Assign && assign.Targets()[0].Text == hand && (assign.Value() == n || assign.Enclosing(syntax.If, syntax.Case, syntax.Func) != fn) {
+		return assign.Text == "=" || assign.Enclosing(syntax.Block) == fn.Body()
+	}
+	for p := n; p != fn; p = p.Parent {
+		if up := p.Parent; up.Kind == syntax.If && up.Children[1] == p && isNull(up.Children[0], hand) {
+			return true
+		}
+	}
+	return false
+}
+
+// isNull reports whether a condition asks whether a variable has no value.
+func isNull(cond *syntax.Node, variable string) bool {
+	return cond.Kind == syntax.Operator && strings.HasPrefix(cond.Text, "==") && len(cond.Children) == 2 && cond.Children[0].Text == variable && cond.Children[1].Kind == syntax.Null
 }
 
 // derivesContext reports whether a call makes a context of another one: context.WithTimeout(parent, d).
