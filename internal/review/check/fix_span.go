@@ -23,6 +23,11 @@ func (p *Pass) endSpan(u *instrumentation.Uses, fn *syntax.Node, s *instrumentat
 	}
 	w := enclosure{source: u.File.Source, skip: map[int]bool{}}
 	a := assignment(s.Start)
+	if has(fn.All(), func(n *syntax.Node) bool {
+		return n.Kind == syntax.Assign && n != a && n.Start > s.Start.Start && gives(n, s.Variable)
+	}) {
+		return nil // the variable gets another value
+	}
 	scope := fn // where the span will end
 	if a != nil && u.File.Language != syntax.Go {
 		scope = a.Parent

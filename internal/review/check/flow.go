@@ -74,6 +74,13 @@ func (f *flow) run(n *syntax.Node, in int) int {
 		return in
 	case syntax.Spawn:
 		return in
+	case syntax.Assign:
+		out := f.all(n.Children, in)
+		if out&open != 0 && f.overwrites(n) {
+			f.leaks = true
+			return closed
+		}
+		return out
 	case syntax.If:
 		return f.branch(n, in)
 	case syntax.Conditional:
@@ -110,6 +117,37 @@ func (f *flow) all(nodes []*syntax.Node, in int) int {
 		in = f.run(c, in)
 	}
 	return in
+}
+
+// overwrites reports whether an assignment gives the variable of the span another value. A declaration in another block is
+// of another variable, and of two branches, a path may have only one.
+func (f *flow) overwrites(n *syntax.Node) bool {
+	if n == assignment(f.start) || !gives(n, f.name) || mentions(n.Value(), f.name) {
+		return false
+	}
+	block, started := n.Enclosing(syntax.Block), f.start.Enclosing(syntax.Block)
+	switch f.file.Language {
+	case syntax.Go:
+		if n.Text == ":=" && block != started {
+			return false
+		}
+	case syntax.JavaScript, syntax.TypeScript:
+		before := bytes.TrimRight(f.file.Source[:n.Start], " \t\r\n")
+		if slices.ContainsFunc([]string{"const", "let", "var", ","}, func(s string) bool { return bytes.HasSuffix(before, []byte(s)) }) {
+			return false
+		}
+	case syntax.Java:
+		if n.Type != "" {
+			return false
+		}
+	}
+	return n.Within(started) || f.start.Within(block)
+}
+
+// gives reports whether an assignment gives a variable a value.
+func gives(assign *syntax.Node, variable string) bool {
+	return (assign.Text == "=" || assign.Text == ":=" || assign.Text == "as") &&
+		slices.ContainsFunc(assign.Targets(), func(t *syntax.Node) bool { return t.Kind == syntax.Name && t.Text == variable })
 }
 
 // branch follows an If. Where the condition asks for the span, or is that under which the span was started, the
