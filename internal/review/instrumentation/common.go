@@ -352,7 +352,7 @@ func (f *finder) use(n *syntax.Node, spans []*Span) {
 				break
 			}
 			_, m := p.Method()
-			if !slices.Contains(f.api.keepsSpan, m) {
+			if !slices.Contains(f.api.keepsSpan, m) || f.leaves(p, maxContexts) {
 				s.Escapes = true
 			}
 			if p.Kind == syntax.Call && p.Arg(0) == n && len(p.Args()) > 1 && spanFinisher.MatchString(m) { // finish(span, err)
@@ -364,8 +364,70 @@ func (f *finder) use(n *syntax.Node, spans []*Span) {
 			if p.Value() == n && !blank(p) {
 				s.Escapes = true
 			}
+		case syntax.Operator:
+			if sends(n) {
+				s.Escapes = true
+			}
 		}
 	}
+}
+
+// sends reports whether an expression is sent on a channel.
+func sends(n *syntax.Node) bool {
+	p := n.Parent
+	return p.Kind == syntax.Operator && p.Text == "<-" && len(p.Children) == 2 && p.Children[1] == n
+}
+
+// maxContexts bounds the variables from which a context goes into another.
+const maxContexts = 3
+
+// contextMakers are functions and methods that make a context, or something that holds one, of another.
+var contextMakers = regexp.MustCompile(`^([wW]ith(Value|Cancel|Timeout|Deadline|Context|UserContext)|ContextWith\w+|SetContext|Clone|set(Span|Value|Baggage)|set_(span_in_context|value|baggage)|storeInContext|attach|makeCurrent|wrap)$`)
+
+// leaves reports whether the context with a span, which n is, is returned, stored or sent, so that other code may end the
+// span.
+func (f *finder) leaves(n *syntax.Node, hops int) bool {
+	for p := n.Parent; p != nil; n, p = p, p.Parent {
+		switch p.Kind {
+		case syntax.Return, syntax.Pair, syntax.List, syntax.Object, syntax.Spread, syntax.Func:
+			return true
+		case syntax.Argument, syntax.Await, syntax.Conditional:
+		case syntax.Operator:
+			if sends(n) {
+				return true
+			}
+		case syntax.Member: // a method of the context
+			if c := p.Parent; c == nil || c.Kind != syntax.Call || c.Callee() != p || p.Text != "with" && !contextMakers.MatchString(p.Text) {
+				return false
+			}
+			p = p.Parent
+		case syntax.Call:
+			if _, m := p.Method(); p.Callee() == n || !contextMakers.MatchString(m) {
+				return false
+			}
+		case syntax.Assign:
+			if p.Value() != n || blank(p) {
+				return false
+			}
+			t := p.Targets()[0]
+			if t.Kind != syntax.Name {
+				return true
+			}
+			within := p.Enclosing(syntax.Func)
+			if within == nil || hops == 0 {
+				return hops == 0
+			}
+			for c := range within.All() {
+				if c.Kind == syntax.Name && c.Text == t.Text && c.Start >= p.End && f.leaves(c, hops-1) {
+					return true
+				}
+			}
+			return false
+		default:
+			return false
+		}
+	}
+	return false
 }
 
 // blank reports whether an Assign only discards a value, as Go needs it for a variable without a use.
@@ -384,6 +446,8 @@ func (f *finder) method(s *Span, m *syntax.Node) {
 		s.Ends = append(s.Ends, use) // or a method value, as in t.Cleanup(span.End)
 	case slices.Contains(f.api.errors, m.Text):
 		s.Errors = append(s.Errors, use)
+	case use != m && slices.Contains(f.api.keepsSpan, m.Text): // span.storeInContext(context)
+		s.Escapes = s.Escapes || f.leaves(use, maxContexts)
 	case m.Text == f.api.status:
 		if use == m || use.Arg(0) == nil || !f.api.statusOK(use.Arg(0)) {
 			s.Errors = append(s.Errors, use)

@@ -4,6 +4,8 @@ package instrumentation
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -271,6 +273,42 @@ func TestOtherLibraries(t *testing.T) {
 			}
 			u := Find(parse(t, tt.file, both[syntax.LanguageOf(tt.file)]+tt.code), nil)
 			require.Equal(t, tt.want, len(u.Spans)+len(u.Attributes), describe(u))
+		})
+	}
+}
+
+// TestHeldContexts: a span escapes with a context that is returned, stored or sent, not with one that calls get.
+func TestHeldContexts(t *testing.T) {
+	for _, tt := range []struct {
+		name, file, code string
+		want             bool
+	}{
+		{"returned", "a.ts", "return trace.setSpan(context.active(), span);", true},
+		{"returned by a variable", "a.ts", "let ctx = trace.setSpan(context.active(), span); ctx = ctx.setValue(KEY, 1); return ctx;", true},
+		{"stored", "a.ts", "request.context = trace.setSpan(context.active(), span);", true},
+		{"active for a callback", "a.ts", "return context.with(trace.setSpan(context.active(), span), () => work());", false},
+		{"active by a variable", "a.ts", "const ctx = trace.setSpan(context.active(), span); return context.with(ctx, work);", false},
+		{"parent of a span", "a.ts", "return tracer.startActiveSpan('y', {}, trace.setSpan(context.active(), span), work);", false},
+		{"returned", "a.py", "return trace.set_span_in_context(span)", true},
+		{"returned with another value", "a.py", "ctx = trace.set_span_in_context(span)\n    return ctx, 1", true},
+		{"token", "a.py", "self.token = context.attach(trace.set_span_in_context(span))", true},
+		{"parent of a span", "a.py", "return tracer.start_span('y', context=trace.set_span_in_context(span))", false},
+		{"active", "a.py", "with trace.use_span(span):\n        return work()", false},
+		{"returned", "A.java", "return Context.current().with(span);", true},
+		{"returned with another value", "A.java", "return Context.current().with(span).with(KEY, 1);", true},
+		{"returned, by the span", "A.java", "return span.storeInContext(Context.current());", true},
+		{"scope", "A.java", "try (Scope scope = Context.current().with(span).makeCurrent()) { return work(); }", false},
+		{"parent of a span", "A.java", "return tracer.spanBuilder(\"y\").setParent(Context.current().with(span)).startSpan();", false},
+	} {
+		t.Run(tt.file+" "+tt.name, func(t *testing.T) {
+			frame := map[string]string{
+				"a.ts":   "const tracer = trace.getTracer('q');\nfunction f() { const span = tracer.startSpan('x'); %s }",
+				"a.py":   "tracer = trace.get_tracer('q')\ndef f():\n    span = tracer.start_span('x')\n    %s\n",
+				"A.java": "class A { Object f(Tracer tracer) { Span span = tracer.spanBuilder(\"x\").startSpan(); %s } }",
+			}[tt.file]
+			u := Find(parse(t, tt.file, fmt.Sprintf(frame, tt.code)), nil)
+			i := slices.IndexFunc(u.Spans, func(s *Span) bool { return s.Name.Text == "x" })
+			require.Equal(t, tt.want, u.Spans[i].Escapes, describe(u))
 		})
 	}
 }
