@@ -3,6 +3,7 @@
 package instrumentation
 
 import (
+	"bytes"
 	"cmp"
 	"regexp"
 	"slices"
@@ -85,6 +86,7 @@ type finder struct {
 	instruments map[string]*Instrument    // by variable
 	keyed       map[string][]*syntax.Node // assignments to elements of a variable: v["key"] = x
 	declared    map[string]bool           // names of classes and methods, nil until it is needed
+	tracing     *bool                     // what traces returns, nil until it is needed
 	api         *api
 }
 
@@ -187,12 +189,27 @@ func (f *finder) typeOf(t string) (module, name string) {
 	at := strings.LastIndexByte(t, '.')
 	name = t[at+1:]
 	if i, ok := f.File.Imported(first); ok {
+		if at < 0 && i.Member != "" && i.Member != "default" { // import { Span as Current }
+			name = i.Member
+		}
 		return i.Path, name
 	}
 	if f.File.Language == syntax.Java && at >= 0 { // io.opentracing.Tracer
 		return t[:at], name
 	}
 	return "", name
+}
+
+// called returns the receiver and the name of the function that a call calls, which for an imported function is not the name
+// that the file gives it.
+func (f *finder) called(n *syntax.Node) (recv *syntax.Node, name string) {
+	recv, name = n.Method()
+	if recv == nil && f.module(n.Callee()) != "" {
+		if i, _ := f.File.Imported(name); i.Member != "" && i.Member != "default" {
+			name = i.Member
+		}
+	}
+	return recv, name
 }
 
 // named reports whether the last name of an expression contains a word, in any case. Calls count by their callee.
@@ -221,7 +238,7 @@ func (f *finder) provider(n *syntax.Node, methods []string, word string, types .
 		return false
 	}
 	if v := f.value(n); v.Kind == syntax.Call {
-		_, m := v.Method()
+		_, m := f.called(v)
 		return slices.Contains(methods, m) || strings.Contains(strings.ToLower(m), word) && !strings.Contains(strings.ToLower(m), "provider")
 	}
 	if n.Kind != syntax.Name && n.Kind != syntax.Member {
@@ -493,27 +510,153 @@ func (f *finder) spanOf(n *syntax.Node) *Span {
 	return nil
 }
 
-// isSpan reports whether an expression is a span of OpenTelemetry: one that the file starts, the current one, or a
-// variable that is named like one.
+// isSpan reports whether an expression is a span of OpenTelemetry: one that the file starts, the current one, a variable that
+// is declared as one or holds one, or a variable that is named like one and holds nothing else.
 func (f *finder) isSpan(n *syntax.Node) bool {
-	if n == nil {
+	const maxHops = 4
+	return f.isSpanBy(n, maxHops)
+}
+
+func (f *finder) isSpanBy(n *syntax.Node, hops int) bool {
+	if n == nil || hops == 0 {
 		return false
 	}
 	if f.spanOf(n) != nil {
 		return true
 	}
-	if f.foreign(n) {
+	if f.foreign(n) || !f.traces() {
 		return false
 	}
 	if n.Kind == syntax.Call {
-		recv, m := n.Method()
+		recv, m := f.called(n)
 		switch m {
 		case "getActiveSpan", "getSpan", "get_current_span", "current", "SpanFromContext", "fromContext":
-			return named(recv, "span") || named(recv, "trace") || m != "current" && m != "fromContext"
+			return named(recv, "span") || named(recv, "trace") || m != "current" && m != "fromContext" || recv == nil && strings.HasSuffix(f.module(n.Callee()), ".Span")
 		}
-		return recv != nil && strings.HasPrefix(strings.ToLower(m), "set") && f.isSpan(recv)
+		return recv != nil && strings.HasPrefix(strings.ToLower(m), "set") && f.isSpanBy(recv, hops)
 	}
-	return named(n, "span")
+	def := f.ownDefinition(n)
+	if def == nil {
+		return named(n, "span")
+	}
+	if def.Type != "" {
+		if is, known := f.spanType(def.Type); known {
+			return is
+		}
+	}
+	v := def.Value()
+	if v == nil || def.Kind == syntax.Assign && (len(def.Children) > 2 || def.Text == "as" || def.Children[0].Text != n.Text) {
+		return named(n, "span") && !f.ofOther(def)
+	}
+	each := def.Text == "in" || def.Text == "of" || def.Text == ":" // v has the values
+	return !each && f.isSpanBy(v, hops-1) || named(n, "span") && (def.Kind == syntax.Param || f.mayBeSpan(v, hops-1))
+}
+
+// traces reports whether a file uses OpenTelemetry, or code of the project for traces: in any other, a variable that is named
+// like a span may be an element of a page or a part of a text.
+func (f *finder) traces() bool {
+	if f.tracing == nil {
+		uses := slices.ContainsFunc(f.File.Imports, func(i syntax.Import) bool { return tracingModule.MatchString(i.Path) }) ||
+			slices.ContainsFunc(f.api.modules, func(m string) bool { return bytes.Contains(f.File.Source, []byte(m)) })
+		f.tracing = &uses
+	}
+	return *f.tracing
+}
+
+// tracingModule matches modules for traces.
+var tracingModule = regexp.MustCompile(`(?i)telemetry|\botel|trac(e|er|ing)|span|observab|instrument|monitor`)
+
+// ownDefinition returns the definition of a name, that of a member only if it is of the same object: this.span = ..., or a field
+// of its class.
+func (f *finder) ownDefinition(n *syntax.Node) *syntax.Node {
+	def := f.File.Definition(n)
+	switch {
+	case def == nil:
+		return nil
+	case n.Kind == syntax.Name:
+		if fn := n.Enclosing(syntax.Func); fn != nil && n.Parent == def { // this.span = span
+			if i := slices.IndexFunc(fn.Params(), func(p *syntax.Node) bool { return p.Text == n.Text }); i >= 0 {
+				return fn.Params()[i]
+			}
+		}
+		return def
+	}
+	owner := n.Children[0]
+	if def.Parent != nil && def.Parent.Kind == syntax.Class {
+		d := f.File.Definition(owner)
+		if owner.Text == "this" || owner.Text == "self" || d != nil && strings.TrimLeft(d.Type, "*&") == def.Parent.Text {
+			return def
+		}
+	} else if t := def.Targets()[0]; t.Kind == syntax.Member && t.Children[0].Text == owner.Text {
+		return def
+	}
+	return nil
+}
+
+// optional matches what says that a type may have no value, and what is around the name of a type.
+var optional = regexp.MustCompile(`\s*\|\s*(undefined|null|None)\b|\b(undefined|null|None)\s*\|\s*|^(typing\.)?Optional[\[<]|^final\s+|["'\]>]`)
+
+// apiType returns the name of a declared type, and whether it is of OpenTelemetry.
+func (f *finder) apiType(t string) (ofAPI bool, name string) {
+	module, name := f.typeOf(strings.TrimSpace(optional.ReplaceAllString(t, "")))
+	of := func(path string) bool {
+		return slices.ContainsFunc(f.api.modules, func(m string) bool { return f.sameModule(path, m) })
+	}
+	all := func(i syntax.Import) bool { return i.Member == "*" && i.Name == "" && of(i.Path) }
+	return of(module) || module == "" && slices.ContainsFunc(f.File.Imports, all) && !f.declares(name), name
+}
+
+// spanType reports whether a declared type is that of a span of OpenTelemetry. It is unknown for types of the project that are
+// named like spans, and for those that may hold anything.
+func (f *finder) spanType(t string) (is, known bool) {
+	ofAPI, name := f.apiType(t)
+	module, _ := f.typeOf(t)
+	own := module == "" || strings.HasPrefix(module, ".") || f.File.Language == syntax.Go
+	lower := strings.ToLower(name)
+	switch {
+	case ofAPI && (name == "Span" || name == "ReadWriteSpan"):
+		return true, true
+	case lower == "any", lower == "unknown", lower == "object", lower == "var", len(name) == 1:
+		return false, false
+	case own && strings.Contains(lower, "span") && !strings.HasSuffix(lower, "element"):
+		return false, false
+	}
+	return false, true
+}
+
+// ofOther reports whether a definition is the parameter of a callback for the values of something that is not named like spans.
+func (f *finder) ofOther(def *syntax.Node) bool {
+	fn := def.Parent
+	if def.Kind != syntax.Param || fn == nil || fn.Kind != syntax.Func || fn.Parent == nil || fn.Parent.Kind != syntax.Call {
+		return false
+	}
+	recv, m := fn.Parent.Method()
+	return recv != nil && iteration.MatchString(m) && !f.mayBeSpan(recv, 1)
+}
+
+// iteration matches methods that call a function for each value.
+var iteration = regexp.MustCompile(`^(each|forEach|map|flatMap|filter|find|findLast|some|every|ifPresent)$`)
+
+// mayBeSpan reports whether a value may be a span, or have some, by the names in the expression and in those of its variables.
+// An element of a page has others.
+func (f *finder) mayBeSpan(v *syntax.Node, hops int) bool {
+	for {
+		switch v.Kind {
+		case syntax.Name, syntax.Member:
+			if !tracingModule.MatchString(v.Text) {
+				break
+			}
+			def := f.ownDefinition(v)
+			return hops == 0 || def == nil || def.Value() == nil || len(def.Children) != 2 || f.mayBeSpan(def.Value(), hops-1)
+		case syntax.Call, syntax.New, syntax.Index, syntax.Await:
+		default:
+			return true
+		}
+		if len(v.Children) == 0 {
+			return false
+		}
+		v = v.Children[0]
+	}
 }
 
 // rename adds the name that a method of a span sets.

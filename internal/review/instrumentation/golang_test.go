@@ -230,3 +230,36 @@ func TestGoStarters(t *testing.T) {
 		})
 	}
 }
+
+// TestGoSpanVariables: spans by the types and values of variables, and spans that are kept by a context or a channel.
+func TestGoSpanVariables(t *testing.T) {
+	const imports = `package p
+import ("context"; "go.opentelemetry.io/otel"; oteltrace "go.opentelemetry.io/otel/trace"; sdktrace "go.opentelemetry.io/otel/sdk/trace")
+`
+	for _, tt := range []struct {
+		code    string
+		renames int
+		escapes bool
+	}{
+		{`func f(s oteltrace.Span) { s.SetName(x) }`, 1, false},
+		{`func (p processor) OnStart(parent context.Context, s sdktrace.ReadWriteSpan) { s.SetName(x) }`, 1, false},
+		{`func f() { current := oteltrace.SpanFromContext(ctx); current.SetName(x) }`, 1, false},
+		{`type r struct { active oteltrace.Span }; func (r *r) f() { r.active.SetName(x) }`, 1, false},
+		{`type r struct { active oteltrace.Span }; func f(o *other) { o.active.SetName(x) }`, 0, false},
+		{`func f(s *Server) { s.SetName(x) }`, 0, false},
+		{`func f() context.Context { _, span := otel.Tracer("t").Start(ctx, "x"); return oteltrace.ContextWithSpan(ctx, span) }`, 0, true},
+		{`func f() { _, span := otel.Tracer("t").Start(ctx, "x"); s.ctx = oteltrace.ContextWithSpan(ctx, span) }`, 0, true},
+		{`func f() { _, span := otel.Tracer("t").Start(ctx, "x"); c.req = r.WithContext(oteltrace.ContextWithSpan(ctx, span)) }`, 0, true},
+		{`func f() { _, span := otel.Tracer("t").Start(ctx, "x"); c := oteltrace.ContextWithSpan(ctx, span); return work(c) }`, 0, false},
+		{`func f() { _, span := otel.Tracer("t").Start(ctx, "x"); ch <- span }`, 0, true},
+	} {
+		t.Run(tt.code, func(t *testing.T) {
+			f, err := syntax.ParseGo("f.go", []byte(imports+tt.code))
+			require.NoError(t, err)
+			require.False(t, f.Broken)
+			u := Find(f, nil)
+			require.Len(t, u.Renames, tt.renames)
+			require.Equal(t, tt.escapes, slices.ContainsFunc(u.Spans, func(s *Span) bool { return s.Escapes }))
+		})
+	}
+}

@@ -277,6 +277,56 @@ func TestOtherLibraries(t *testing.T) {
 	}
 }
 
+// TestSpanVariables: what is set on a variable is set on a span because of what the variable is declared as or holds, and because
+// of its name only if it holds nothing else.
+func TestSpanVariables(t *testing.T) {
+	const (
+		js   = "import { trace, type Span } from '@opentelemetry/api';\n"
+		py   = "from opentelemetry import trace\nfrom opentelemetry.trace import Span\n"
+		java = "import io.opentelemetry.api.trace.Span;\n"
+	)
+	for _, tt := range []struct {
+		name, file, code string
+		want             int // attributes and names
+	}{
+		{"typed parameter", "a.ts", js + "function f(s: Span, o?: Span | undefined, p: Span | null) { s.setAttribute('k', v); o?.setAttribute('k', v); p!.updateName(v); }", 3},
+		{"typed field", "a.ts", js + "class A { constructor(private readonly current: Span) {} f() { this.current.setAttribute('k', v); } }", 1},
+		{"typed field of another object", "a.ts", js + "class A { private current: Span; f() { ref.current.setAttribute('k', v); } }", 0},
+		{"imported under another name", "a.ts", "import { Span as Current } from '@opentelemetry/api';\nfunction f(s: Current) { s.setAttribute('k', v); }", 1},
+		{"type of a namespace", "a.ts", "import * as api from '@opentelemetry/api';\nfunction f(s: api.Span) { s.setAttribute('k', v); }", 1},
+		{"current span", "a.ts", js + "const current = trace.getActiveSpan();\ncurrent?.setAttributes({ k: v });\nconst again = current;\nagain.setAttribute('k', v);", 2},
+		{"other variables", "a.ts", js + "const current = page.getActive();\ncurrent.setAttribute('k', v);\nfunction f(s: Element, a) { s.setAttribute('k', v); a.setAttribute('k', v); }", 0},
+		{"variable of a loop over a span", "a.ts", js + "const current = trace.getActiveSpan();\nfor (const child of current) child.setAttribute('k', v);", 0},
+		{"named", "a.ts", js + "function f(span) { span.setAttribute('k', v); }\nconst hooks = { requestHook: (span, request) => span.setAttribute('k', v) };\nspans.forEach((span) => span.setAttribute('k', v));", 3},
+		{"named, held by a field", "a.ts", js + "this.span = this.startSpan('x');\nthis.span.setAttribute('k', v);\nconst span = this.span;\nspan.setAttribute('k', v);\nlet childSpan;\nchildSpan.setAttribute('k', v);", 3},
+		{"named, of a type of the project", "a.ts", "import { Span } from './telemetry';\nfunction f(span: Span, s: Span) { span.setAttribute('k', v); s.setAttribute('k', v); }", 1},
+		{"named, without traces", "a.ts", "function f(span) { span.setAttribute('k', v); }", 0},
+		{"created element", "a.ts", js + "const span = document.createElement('span');\nspan.setAttribute('k', v);", 0},
+		{"element of a list", "a.js", "const { trace } = require('@opentelemetry/api');\nconst span = $('<span>')[0];\nspan.setAttribute('k', v);", 0},
+		{"selected elements", "a.ts", js + "document.querySelectorAll('span').forEach((span) => span.setAttribute('k', v));\nfor (const span of el.children) span.setAttribute('k', v);\nconst spans = page.all();\nfor (const span of spans) span.setAttribute('k', v);", 0},
+		{"typed elements", "a.ts", js + "function f(span: HTMLSpanElement, otherSpan: HTMLElement | null) { span.setAttribute('k', v); otherSpan.setAttribute('k', v); }\nclass A { private span: Element; f() { this.span.setAttribute('k', v); } }", 0},
+
+		{"typed parameter", "a.py", py + "def f(s: Span, o: Optional[Span] = None, p: \"trace.Span\" = None, q: Span | None = None):\n    s.set_attribute('k', v)\n    o.set_attribute('k', v)\n    p.set_attribute('k', v)\n    q.update_name(v)\n", 4},
+		{"current span", "a.py", py + "current = trace.get_current_span()\ncurrent.set_attribute('k', v)\n", 1},
+		{"imported under other names", "a.py", "from opentelemetry.trace import get_current_span as current_span, get_tracer as tracer_of\ncurrent_span().set_attribute('k', v)\nc = current_span()\nc.set_attribute('k', v)\nt = tracer_of('x')\nwith t.start_as_current_span('x') as s:\n    s.set_attribute('k', v)\n", 3},
+		{"named", "a.py", "from opentelemetry import trace\nwith self.operation('x') as span:\n    span.set_attribute('k', v)\n", 1},
+		{"element", "a.py", "from lxml import etree\nspan = etree.Element('span')\nspan.set_attribute('k', v)\n", 0},
+		{"element in a file with spans", "a.py", py + "span = etree.Element('span')\nspan.set_attribute('k', v)\n", 0},
+
+		{"typed parameter", "A.java", java + "class A { void f(Span s, Optional<Span> o) { s.setAttribute(\"k\", v); s.updateName(v); } }", 2},
+		{"current span", "A.java", java + "class A { void f() { Span c = Span.current(); c.setAttribute(\"k\", v); var d = Span.current(); d.setAttribute(\"k\", v); } }", 2},
+		{"all names of a package", "A.java", "import io.opentelemetry.api.trace.*;\nclass A { Span current; void f() { current.setAttribute(\"k\", v); } }", 1},
+		{"static import", "A.java", "import static io.opentelemetry.api.trace.Span.current;\nclass A { void f() { current().setAttribute(\"k\", v); } }", 1},
+		{"qualified type", "A.java", "class A { void f(io.opentelemetry.api.trace.Span s) { s.setAttribute(\"k\", v); io.opentelemetry.api.trace.Span.current().setAttribute(\"k\", v); } }", 2},
+		{"element", "A.java", java + "import org.w3c.dom.Element;\nclass A { void f(Document d) { Element span = d.createElement(\"span\"); span.setAttribute(\"k\", v); } }", 0},
+	} {
+		t.Run(tt.file+" "+tt.name, func(t *testing.T) {
+			u := Find(parse(t, tt.file, tt.code), nil)
+			require.Equal(t, tt.want, len(u.Attributes)+len(u.Renames), describe(u))
+		})
+	}
+}
+
 // TestHeldContexts: a span escapes with a context that is returned, stored or sent, not with one that calls get.
 func TestHeldContexts(t *testing.T) {
 	for _, tt := range []struct {
