@@ -674,6 +674,52 @@ func (f *finder) instrumentOf(n *syntax.Node) *Instrument {
 	return f.instruments[n.Text]
 }
 
+// instrumentTypes are types of instruments, and of what the callbacks of observable ones get.
+var instrumentTypes = regexp.MustCompile(`^((Long|Double)?(UpDown)?Counter|(Long|Double)?(Histogram|Gauge)|_?Gauge|ObservableResult|BatchObservableResult|Observable(Long|Double)Measurement)$`)
+
+// isInstrument reports whether a variable is declared as an instrument of OpenTelemetry, through a parameter whose value a field
+// has.
+func (f *finder) isInstrument(n *syntax.Node) bool {
+	for range 2 {
+		if n == nil || n.Kind != syntax.Name && n.Kind != syntax.Member {
+			return false
+		}
+		def := f.ownDefinition(n)
+		if n.Kind == syntax.Member && def == nil { // of another object
+			if def = f.File.Definition(n); def != nil && def.Parent.Kind != syntax.Class {
+				def = nil
+			}
+		}
+		if def == nil {
+			return false
+		}
+		if def.Type != "" {
+			ofAPI, name := f.apiType(def.Type)
+			return ofAPI && instrumentTypes.MatchString(name)
+		}
+		if def.Kind != syntax.Assign || len(def.Children) != 2 {
+			return false
+		}
+		n = def.Value()
+	}
+	return false
+}
+
+// observes returns the call that gets a callback of which a variable is the parameter, and whether it is a call for observable
+// instruments.
+func (f *finder) observes(n *syntax.Node, methods ...string) (call *syntax.Node, ok bool) {
+	if n == nil || n.Kind != syntax.Name {
+		return nil, false
+	}
+	def := f.File.Definition(n)
+	if def == nil || def.Kind != syntax.Param || def.Parent.Kind != syntax.Func || def.Parent.Parent == nil || def.Parent.Parent.Kind != syntax.Call {
+		return nil, false
+	}
+	call = def.Parent.Parent
+	_, m := call.Method()
+	return call, slices.Contains(methods, m) && def == def.Parent.Params()[0]
+}
+
 // noopName matches the names of modules, packages, types and functions of what records nothing.
 var noopName = regexp.MustCompile(`(^|[^A-Za-z])no_?op([^a-z]|$)|No_?[oO]p|NO_?OP`)
 

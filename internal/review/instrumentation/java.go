@@ -298,7 +298,11 @@ func (j java) call(n *syntax.Node) {
 		}
 	case "add", "record", "set":
 		i := j.instrumentOf(recv)
-		if len(n.Args()) >= 2 && (i != nil || j.File.ImportsAny("io.opentelemetry") && (named(recv, "counter") || named(recv, "histogram") || named(recv, "gauge") || named(recv, "measurement") || j.instrumentType(recv))) {
+		callback, observes := j.observes(recv, "buildWithCallback")
+		if at := slices.IndexFunc(j.Instruments, func(i *Instrument) bool { return i.Call == callback }); observes && at >= 0 {
+			i = j.Instruments[at]
+		}
+		if len(n.Args()) >= 2 && (i != nil || j.File.ImportsAny("io.opentelemetry") && (named(recv, "counter") || named(recv, "histogram") || named(recv, "gauge") || named(recv, "measurement") || observes || j.isInstrument(recv))) {
 			j.attributes(n.Arg(1), Attribute{On: OnMetric, Instrument: i})
 		}
 	case "basicConsume":
@@ -330,16 +334,6 @@ func (j java) call(n *syntax.Node) {
 			}
 		}
 	}
-}
-
-// instrumentType reports whether a variable is declared as an instrument: LongCounter, DoubleHistogram.
-func (j java) instrumentType(n *syntax.Node) bool {
-	if n == nil {
-		return false
-	}
-	def := j.File.Definition(n)
-	return def != nil && (strings.HasPrefix(def.Type, "Long") || strings.HasPrefix(def.Type, "Double")) &&
-		slices.ContainsFunc([]string{"Counter", "Histogram", "Gauge"}, func(s string) bool { return strings.HasSuffix(def.Type, s) })
 }
 
 // isBuilder reports whether an expression is a builder of spans: its attributes are found with the span.

@@ -322,13 +322,20 @@ func (j javaScript) call(n *syntax.Node) {
 		}
 	case "add", "record", "observe":
 		i := j.instrumentOf(recv)
-		if i != nil || named(recv, "counter") || named(recv, "histogram") || name == "observe" && named(recv, "result") {
-			at := 1
-			if i == nil && !j.File.ImportsAny("@opentelemetry") {
+		callback, observes := j.observes(recv, "addCallback", "addBatchObservableCallback")
+		switch {
+		case name == "observe" && observes:
+			if recv, m := callback.Method(); m == "addCallback" {
+				i = j.instrumentOf(recv)
+			} else if len(n.Args()) > 1 { // observe(instrument, value, attributes)
+				j.pairs(n.Arg(2), Attribute{On: OnMetric, Instrument: j.instrumentOf(n.Arg(0))})
 				return
 			}
-			j.pairs(n.Arg(at), Attribute{On: OnMetric, Instrument: i})
+		case i == nil && !named(recv, "counter") && !named(recv, "histogram") && (name != "observe" || !named(recv, "result")) && !j.isInstrument(recv),
+			i == nil && !j.File.ImportsAny("@opentelemetry"):
+			return
 		}
+		j.pairs(n.Arg(1), Attribute{On: OnMetric, Instrument: i})
 	case "emit":
 		if record := n.Arg(0); named(recv, "logger") && record != nil && record.Kind == syntax.Object {
 			l := Log{Call: n, Message: record.Get("body")}

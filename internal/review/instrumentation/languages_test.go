@@ -363,6 +363,33 @@ func TestHeldContexts(t *testing.T) {
 	}
 }
 
+// TestMetricVariables: variables that are declared as instruments, and parameters of the callbacks of observable ones.
+func TestMetricVariables(t *testing.T) {
+	for _, tt := range []struct{ name, file, code, want string }{
+		{"callback", "a.ts", "const gauge = metrics.getMeter('x').createObservableGauge('g');\ngauge.addCallback((r) => r.observe(1, { k: v }));", "attribute metric: k = v of 'g'"},
+		{"callback of several", "a.ts", "const gauge = meter.createObservableGauge('g');\nmeter.addBatchObservableCallback((r) => { r.observe(gauge, 1, { k: v }); }, [gauge]);", "attribute metric: k = v of 'g'"},
+		{"another callback", "a.ts", "page.onChange((r) => r.observe(1, { k: v }));", ""},
+		{"field", "a.ts", "import type { Counter } from '@opentelemetry/api';\nclass A { constructor(private readonly orders: Counter) {} f() { this.orders.add(1, { k: v }); } }", "attribute metric: k = v"},
+		{"parameter", "a.ts", "import { Histogram } from '@opentelemetry/api';\nfunction f(h: Histogram) { h.record(1, { k: v }); }", "attribute metric: k = v"},
+		{"type of another library", "a.ts", "import { metrics } from '@opentelemetry/api';\nimport { Counter } from 'other';\nfunction f(c: Counter) { c.add(1, { k: v }); }", ""},
+		{"parameter", "a.py", "from opentelemetry.metrics import Counter\ndef f(c: Counter):\n    c.add(1, {'k': v})\n", "attribute metric: 'k' = v"},
+		{"field", "a.py", "from opentelemetry import metrics\nclass A:\n    def __init__(self, orders: metrics.Counter):\n        self.orders = orders\n    def f(self):\n        self.orders.add(1, {'k': v})\n", "attribute metric: 'k' = v"},
+		{"type of another library", "a.py", "import opentelemetry\nfrom collections import Counter\ndef f(c: Counter):\n    c.add(1, {'k': v})\n", ""},
+		{"callback", "A.java", "import io.opentelemetry.api.common.*;\nclass A { void f(Meter meter) { meter.gaugeBuilder(\"g\").buildWithCallback(m -> m.record(1, Attributes.of(KEY, v))); } }", `attribute metric: KEY = v of "g"`},
+		{"parameter", "A.java", "import io.opentelemetry.api.metrics.LongCounter;\nclass A { void f(LongCounter c) { c.add(1, Attributes.of(KEY, v)); } }", "attribute metric: KEY = v"},
+	} {
+		t.Run(tt.file+" "+tt.name, func(t *testing.T) {
+			got := ""
+			for _, fact := range describe(Find(parse(t, tt.file, tt.code), nil)) {
+				if strings.HasPrefix(fact, "attribute ") {
+					got += fact
+				}
+			}
+			require.Equal(t, tt.want, got)
+		})
+	}
+}
+
 // parse parses a file with the parser that the tests share.
 func parse(t *testing.T, name, code string) *syntax.File {
 	t.Helper()

@@ -227,7 +227,7 @@ func (p python) call(n *syntax.Node) {
 		}
 	case "add", "record", "set", "observe":
 		i := p.instrumentOf(recv)
-		if i != nil || p.File.ImportsAny("opentelemetry") && (named(recv, "counter") || named(recv, "histogram") || named(recv, "gauge")) {
+		if i != nil || p.File.ImportsAny("opentelemetry") && (named(recv, "counter") || named(recv, "histogram") || named(recv, "gauge") || p.isInstrument(recv)) {
 			p.pairs(argument(n, 1, "attributes"), Attribute{On: OnMetric, Instrument: i})
 		}
 	case "Observation":
