@@ -49,7 +49,8 @@ func unrecorded(p *Pass, u *instrumentation.Uses, fn *syntax.Node, spans []*inst
 	}
 	paths := 0
 	for n := range pathsOf(u, fn) {
-		branch := n.Kind == syntax.If || n.Kind == syntax.Case && len(n.Children) == 2
+		err, failure := goFailure(u, n)
+		branch := n.Kind == syntax.If || n.Kind == syntax.Case && (len(n.Children) == 2 || failure != nil)
 		if !branch && n.Kind != syntax.Catch && n.Kind != syntax.Func {
 			continue
 		}
@@ -59,6 +60,10 @@ func unrecorded(p *Pass, u *instrumentation.Uses, fn *syntax.Node, spans []*inst
 		s := spanAround(n, fn, spans)
 		if s == nil {
 			continue
+		}
+		body, start := n.Body(), n.Start
+		if branch {
+			body = n.Children[min(1, len(n.Children)-1)]
 		}
 		switch {
 		case !branch:
@@ -70,15 +75,14 @@ func unrecorded(p *Pass, u *instrumentation.Uses, fn *syntax.Node, spans []*inst
 				continue
 			}
 		case u.File.Language == syntax.Go:
-			if s.RecordsErrors || !goErrorPath(u, n) {
+			if s.RecordsErrors || failure == nil || !goErrorPath(u, err, failure) {
 				continue
+			}
+			if failure != body { // of an else
+				body, start = failure, failure.Start
 			}
 		case !callbackPath(u, n):
 			continue
-		}
-		body := n.Body()
-		if branch {
-			body = n.Children[1]
 		}
 		if recordsIn(body, spans) {
 			continue
@@ -93,7 +97,7 @@ func unrecorded(p *Pass, u *instrumentation.Uses, fn *syntax.Node, spans []*inst
 			message = "The error path leaves the span `" + named + "` without recording the error or setting the status."
 		}
 		p.report(Finding{
-			Check: p.Check, Severity: p.Check.Severity, File: u.File.Path, Start: n.Start, End: max(n.Start, headEnd(n)), Symbol: Symbol(n),
+			Check: p.Check, Severity: p.Check.Severity, File: u.File.Path, Start: start, End: max(start, headEnd(n)), Symbol: Symbol(n),
 			Subject: subject, Message: message, Names: Names{SpanName: named, ScopeName: s.Scope},
 		})
 	}
@@ -104,7 +108,7 @@ const maxPaths = 512
 
 // headEnd returns the end of the head of an If or Catch.
 func headEnd(n *syntax.Node) int {
-	if n.Kind == syntax.If || n.Kind == syntax.Case {
+	if n.Kind == syntax.If || n.Kind == syntax.Case && len(n.Children) > 1 {
 		return n.Children[0].End
 	}
 	return n.Body().Start
@@ -349,13 +353,44 @@ var decisions = setOf("auth authz authn authorization access permission permissi
 // inputFunctions are first words of functions whose errors say that their input is invalid.
 var inputFunctions = setOf("validate verify parse decode unmarshal")
 
-// goErrorPath reports whether an If, or a Case of a switch without a value, is the path of an error that leaves the function: `if err != nil { return err }`.
-func goErrorPath(u *instrumentation.Uses, n *syntax.Node) bool {
-	cond := n.Children[0]
-	if cond.Kind != syntax.Operator || cond.Text != "!=" || len(cond.Children) != 2 || cond.Children[1].Kind != syntax.Null || !isError(cond.Children[0]) {
-		return false
+// goFailure returns the error of a condition of Go, and the block that runs if there is one: that of an If or of a Case of a
+// switch without a value for `err != nil`, an else after `err == nil`, or a default next to such a Case. It returns nil for others.
+func goFailure(u *instrumentation.Uses, n *syntax.Node) (err, block *syntax.Node) {
+	if u.File.Language != syntax.Go {
+		return nil, nil
 	}
-	err := cond.Children[0]
+	switch {
+	case n.Kind == syntax.If || n.Kind == syntax.Case && len(n.Children) == 2:
+		err, failed := asksForError(n.Children[0])
+		switch {
+		case err != nil && failed:
+			return err, n.Children[1]
+		case err != nil && len(n.Children) == 3 && n.Children[2].Kind == syntax.Block:
+			return err, n.Children[2]
+		}
+	case n.Kind == syntax.Case && len(n.Children) == 1 && n.Parent.Kind == syntax.Switch:
+		for _, c := range n.Parent.Children {
+			if c.Kind == syntax.Case && len(c.Children) == 2 {
+				if err, failed := asksForError(c.Children[0]); err != nil && !failed {
+					return err, n.Children[0]
+				}
+			}
+		}
+	}
+	return nil, nil
+}
+
+// asksForError returns the error that a condition compares with nil, nil for other conditions, and whether there is one if
+// the condition holds.
+func asksForError(cond *syntax.Node) (err *syntax.Node, failed bool) {
+	if cond.Kind != syntax.Operator || cond.Text != "!=" && cond.Text != "==" || len(cond.Children) != 2 || cond.Children[1].Kind != syntax.Null || !isError(cond.Children[0]) {
+		return nil, false
+	}
+	return cond.Children[0], cond.Text == "!="
+}
+
+// goErrorPath reports whether a block is the path of an error that leaves the function: `if err != nil { return err }`.
+func goErrorPath(u *instrumentation.Uses, err, block *syntax.Node) bool {
 	if def := u.File.Definition(err); def != nil && def.Kind == syntax.Assign {
 		v := def.Value()
 		if strings.HasSuffix(name(v), "FromString") {
@@ -369,11 +404,11 @@ func goErrorPath(u *instrumentation.Uses, n *syntax.Node) bool {
 		}
 	}
 	returns := false
-	for c := range without(n.Children[1], func(c *syntax.Node) bool { return c.Kind == syntax.Func || benignBranch(c) }) {
+	for c := range without(block, func(c *syntax.Node) bool { return c.Kind == syntax.Func || benignBranch(c) }) {
 		switch c.Kind {
 		case syntax.Return:
 			if len(c.Children) == 0 {
-				returns = returns || logsError(u, n.Children[1])
+				returns = returns || logsError(u, block)
 				continue
 			}
 			value := c.Children[len(c.Children)-1]
