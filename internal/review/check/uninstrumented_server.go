@@ -41,6 +41,9 @@ var uninstrumentedServer = &Check{
 				}
 			}
 		}
+		if len(u.Spans) > 0 && extracts(u) { // a span of a request that does not give its kind
+			p.Keep(manualFact{u.File.Path, "server"})
+		}
 		for kind, mark := range spanKinds { // also where an option in a variable has it
 			if mark.Match(u.File.Source) {
 				p.Keep(manualFact{u.File.Path, kind})
@@ -111,6 +114,18 @@ func keepInstrumentation(p *Pass, u *instrumentation.Uses) {
 var spanKinds = map[string]*regexp.Regexp{
 	"server":   regexp.MustCompile(`\bSpanKind(Server\b|\.(SERVER|Server)\b)`),
 	"consumer": regexp.MustCompile(`\bSpanKind(Consumer\b|\.(CONSUMER|Consumer)\b)`),
+}
+
+// extracts reports whether a file gets the context of a caller from the header of a request:
+// propagator.Extract(ctx, propagation.HeaderCarrier(r.Header)).
+func extracts(u *instrumentation.Uses) bool {
+	return has(u.File.Root.All(), func(n *syntax.Node) bool {
+		return n.Kind == syntax.Call && strings.EqualFold(name(n), "extract") && (len(n.Args()) > 1 || u.File.Language == syntax.Python) && slices.ContainsFunc(n.Args(), func(a *syntax.Node) bool {
+			return has(a.All(), func(c *syntax.Node) bool {
+				return c.Kind == syntax.Member && strings.HasPrefix(strings.ToLower(c.Text), "header") && setOf("r req request")[name(c.Children[0])]
+			})
+		})
+	})
 }
 
 func isTelemetryModule(path string) bool {
