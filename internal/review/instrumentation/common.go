@@ -598,7 +598,8 @@ var optional = regexp.MustCompile(`\s*\|\s*(undefined|null|None)\b|\b(undefined|
 
 // apiType returns the name of a declared type, and whether it is of OpenTelemetry.
 func (f *finder) apiType(t string) (ofAPI bool, name string) {
-	module, name := f.typeOf(strings.TrimSpace(optional.ReplaceAllString(t, "")))
+	t, _, _ = strings.Cut(optional.ReplaceAllString(t, ""), "<") // Histogram<Attributes>
+	module, name := f.typeOf(strings.TrimSpace(t))
 	of := func(path string) bool {
 		return slices.ContainsFunc(f.api.modules, func(m string) bool { return f.sameModule(path, m) })
 	}
@@ -612,13 +613,13 @@ func (f *finder) spanType(t string) (is, known bool) {
 	ofAPI, name := f.apiType(t)
 	module, _ := f.typeOf(t)
 	own := module == "" || strings.HasPrefix(module, ".") || f.File.Language == syntax.Go
-	lower := strings.ToLower(name)
+	lower := strings.ToLower(t)
 	switch {
 	case ofAPI && (name == "Span" || name == "ReadWriteSpan"):
 		return true, true
 	case lower == "any", lower == "unknown", lower == "object", lower == "var", len(name) == 1:
 		return false, false
-	case own && strings.Contains(lower, "span") && !strings.HasSuffix(lower, "element"):
+	case own && strings.Contains(lower, "span") && !strings.Contains(lower, "element"):
 		return false, false
 	}
 	return false, true

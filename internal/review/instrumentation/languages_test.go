@@ -370,7 +370,7 @@ func TestMetricVariables(t *testing.T) {
 		{"callback of several", "a.ts", "const gauge = meter.createObservableGauge('g');\nmeter.addBatchObservableCallback((r) => { r.observe(gauge, 1, { k: v }); }, [gauge]);", "attribute metric: k = v of 'g'"},
 		{"another callback", "a.ts", "page.onChange((r) => r.observe(1, { k: v }));", ""},
 		{"field", "a.ts", "import type { Counter } from '@opentelemetry/api';\nclass A { constructor(private readonly orders: Counter) {} f() { this.orders.add(1, { k: v }); } }", "attribute metric: k = v"},
-		{"parameter", "a.ts", "import { Histogram } from '@opentelemetry/api';\nfunction f(h: Histogram) { h.record(1, { k: v }); }", "attribute metric: k = v"},
+		{"parameter", "a.ts", "import { Histogram } from '@opentelemetry/api';\nfunction f(h: Histogram<Labels>) { h.record(1, { k: v }); }", "attribute metric: k = v"},
 		{"type of another library", "a.ts", "import { metrics } from '@opentelemetry/api';\nimport { Counter } from 'other';\nfunction f(c: Counter) { c.add(1, { k: v }); }", ""},
 		{"parameter", "a.py", "from opentelemetry.metrics import Counter\ndef f(c: Counter):\n    c.add(1, {'k': v})\n", "attribute metric: 'k' = v"},
 		{"field", "a.py", "from opentelemetry import metrics\nclass A:\n    def __init__(self, orders: metrics.Counter):\n        self.orders = orders\n    def f(self):\n        self.orders.add(1, {'k': v})\n", "attribute metric: 'k' = v"},
