@@ -339,9 +339,21 @@ func (f *finder) lives() {
 				if spans := held[fn][n.Text]; spans != nil {
 					f.use(n, spans)
 				}
+			} else if n.Kind == syntax.Call && f.endsCurrent(n) {
+				for _, spans := range held[fn] {
+					for _, s := range spans {
+						s.Escapes = s.Escapes || s.Start.Start < n.Start
+					}
+				}
 			}
 		}
 	}
+}
+
+// endsCurrent reports whether a call ends the span of a context, which is that of a variable: trace.SpanFromContext(ctx).End().
+func (f *finder) endsCurrent(n *syntax.Node) bool {
+	recv, m := n.Method()
+	return m == f.api.end && recv != nil && recv.Kind == syntax.Call && f.spanOf(recv) == nil && f.isSpan(recv)
 }
 
 // use records a use of a variable that holds a span: of the span that it holds there, otherwise of those that it may

@@ -252,6 +252,7 @@ import ("context"; "go.opentelemetry.io/otel"; oteltrace "go.opentelemetry.io/ot
 		{`func f() { _, span := otel.Tracer("t").Start(ctx, "x"); c.req = r.WithContext(oteltrace.ContextWithSpan(ctx, span)) }`, 0, true},
 		{`func f() { _, span := otel.Tracer("t").Start(ctx, "x"); c := oteltrace.ContextWithSpan(ctx, span); return work(c) }`, 0, false},
 		{`func f() { _, span := otel.Tracer("t").Start(ctx, "x"); ch <- span }`, 0, true},
+		{`func f() { ctx, span := otel.Tracer("t").Start(ctx, "x"); defer oteltrace.SpanFromContext(ctx).End(); span.AddEvent("e") }`, 0, true},
 	} {
 		t.Run(tt.code, func(t *testing.T) {
 			f, err := syntax.ParseGo("f.go", []byte(imports+tt.code))

@@ -338,6 +338,7 @@ func TestHeldContexts(t *testing.T) {
 		{"stored", "a.ts", "request.context = trace.setSpan(context.active(), span);", true},
 		{"active for a callback", "a.ts", "return context.with(trace.setSpan(context.active(), span), () => work());", false},
 		{"active by a variable", "a.ts", "const ctx = trace.setSpan(context.active(), span); return context.with(ctx, work);", false},
+		{"ended by the context", "a.ts", "return context.with(trace.setSpan(context.active(), span), () => trace.getActiveSpan().end());", true},
 		{"parent of a span", "a.ts", "return tracer.startActiveSpan('y', {}, trace.setSpan(context.active(), span), work);", false},
 		{"returned", "a.py", "return trace.set_span_in_context(span)", true},
 		{"returned with another value", "a.py", "ctx = trace.set_span_in_context(span)\n    return ctx, 1", true},
@@ -347,14 +348,15 @@ func TestHeldContexts(t *testing.T) {
 		{"returned", "A.java", "return Context.current().with(span);", true},
 		{"returned with another value", "A.java", "return Context.current().with(span).with(KEY, 1);", true},
 		{"returned, by the span", "A.java", "return span.storeInContext(Context.current());", true},
+		{"ended by the context", "A.java", "executor.submit(Context.current().with(span).wrap(() -> Span.current().end()));", true},
 		{"scope", "A.java", "try (Scope scope = Context.current().with(span).makeCurrent()) { return work(); }", false},
 		{"parent of a span", "A.java", "return tracer.spanBuilder(\"y\").setParent(Context.current().with(span)).startSpan();", false},
 	} {
 		t.Run(tt.file+" "+tt.name, func(t *testing.T) {
 			frame := map[string]string{
-				"a.ts":   "const tracer = trace.getTracer('q');\nfunction f() { const span = tracer.startSpan('x'); %s }",
-				"a.py":   "tracer = trace.get_tracer('q')\ndef f():\n    span = tracer.start_span('x')\n    %s\n",
-				"A.java": "class A { Object f(Tracer tracer) { Span span = tracer.spanBuilder(\"x\").startSpan(); %s } }",
+				"a.ts":   "import { context, trace } from '@opentelemetry/api';\nconst tracer = trace.getTracer('q');\nfunction f() { const span = tracer.startSpan('x'); %s }",
+				"a.py":   "from opentelemetry import context, trace\ntracer = trace.get_tracer('q')\ndef f():\n    span = tracer.start_span('x')\n    %s\n",
+				"A.java": "import io.opentelemetry.api.trace.*;\nclass A { Object f(Tracer tracer) { Span span = tracer.spanBuilder(\"x\").startSpan(); %s } }",
 			}[tt.file]
 			u := Find(parse(t, tt.file, fmt.Sprintf(frame, tt.code)), nil)
 			i := slices.IndexFunc(u.Spans, func(s *Span) bool { return s.Name.Text == "x" })
