@@ -219,13 +219,16 @@ var (
 	ordinary  = regexp.MustCompile(`^[A-Za-z]?[a-z]{1,11}$`) // a message of one word
 	digits    = regexp.MustCompile(`\d`)
 	pathLike  = regexp.MustCompile(`^(?:[~.@]*/|[a-z-]+/)(?:[a-zA-Z._:*-]|/|v\d|\{\w+\})*$`)
-	// A literal that has flags, or literals of JSON or code.
-	codeLike = regexp.MustCompile(`--[a-z]|[=(\[{:,]\s*\\?["']`)
+	// A literal that has flags, or literals of JSON or code, such as those in the placeholders of a template.
+	codeLike = regexp.MustCompile(`--[a-z]|[=(\[{:,]\s*\\?["']|\{[^{}"'\x60]*["'\x60]`)
 	flagLike = regexp.MustCompile(`^--[a-z-]+$`)
 	tagged   = regexp.MustCompile(`^\w+:"`)
 	tagValue = regexp.MustCompile(`"([^",]*)`)
 	pair     = regexp.MustCompile(`([\w.$-]+)["']?(?::=|\s?[=:]\s?)["']?([^\s"',;&=:]{4,})`)
 )
+
+// MayBeValue reports whether a literal may be the value of a secret that the code around it names.
+func MayBeValue(literal string) bool { return newRedactor(nil).isValue(literal) }
 
 // isValue reports whether a literal may be the value of a secret: no text, path or name.
 func (r *redactor) isValue(s string) bool {
@@ -288,15 +291,20 @@ func (r *redactor) literal(s, name string, keyed bool) {
 		}
 	}
 	if !r.nested && codeLike.MatchString(s) {
-		code := newRedactor(r.hidden)
-		code.nested, code.names = true, r.names
-		code.line(r.n, strings.ReplaceAll(s, `\"`, `"`))
+		r.embedded(strings.ReplaceAll(s, `\"`, `"`))
 	}
 	if keyed || !r.isValue(name) || ordinary.MatchString(strings.TrimSpace(verbs.ReplaceAllString(s, " "))) && !r.covered() {
 		return
 	}
 	r.value = true
 	r.add()
+}
+
+// embedded reads code in a literal.
+func (r *redactor) embedded(s string) {
+	code := newRedactor(r.hidden)
+	code.nested, code.names = true, r.names
+	code.line(r.n, s)
 }
 
 func secret(s string) bool { return sensitive.Text([]byte(s)) != sensitive.None }
@@ -553,6 +561,9 @@ func (r *redactor) tokens(s string) {
 			}
 			inside := s[i+len(q) : i+len(q)+end]
 			i += 2*len(q) + end
+			if at := strings.LastIndexByte(inside, '{'); at > strings.LastIndexByte(inside, '}') && i < len(s) && isWord(s[i]) && !r.nested {
+				r.embedded(s[i-len(q)-len(inside)+at:]) // the second quotation mark begins a literal in a placeholder of the first
+			}
 			r.token(s, i, inside, true)
 			r.lastFlag(s[i:], inside)
 			continue

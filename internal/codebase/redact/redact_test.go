@@ -66,6 +66,14 @@ func TestView(t *testing.T) {
 		"const password = process.env.P || \"hunter2-Xq81zz\";\n",
 		"password = given or \"hunter2-Xq81zz\"\n",
 		"const password = given ?? 'hunter2-Xq81zz'\n",
+		// In a placeholder of a template.
+		"log(`a ${process.env.DB_PASSWORD || 'hunter2-Xq81zz'}`);\nlog(`a ${process.env.DB_USER || 'shop'}`);\n",
+		"log(`a ${password ?? \"hunter2-Xq81zz\"}`);\nlog(`a ${user ?? \"shop\"}`);\n",
+		"log(`a ${password ?? `hunter2-Xq81zz`}`);\nlog(`a ${user ?? `shop`}`);\n",
+		"log(`a ${given ? password : 'hunter2-Xq81zz'}`);\n",
+		"log(f\"a {password or 'hunter2-Xq81zz'}\")\nlog(f\"a {user or 'shop'}\")\n",
+		"log(f\"a {password or \"hunter2-Xq81zz\"}\")\nlog(f\"a {user or \"shop\"}\")\n",
+		"log(\"a #{password || 'hunter2-Xq81zz'}\")\nlog(\"a #{user || 'shop'}\")\n",
 		"@Value(\"${db.password:hunter2-Xq81zz}\")\n@Value(\"${db.user:shop}\")\n",
 		"password: ${DB_PASSWORD:-hunter2-Xq81zz}\n",
 		// Several lines.

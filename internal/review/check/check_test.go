@@ -5,6 +5,7 @@ package check_test
 import (
 	"context"
 	"encoding/csv"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
@@ -126,6 +127,35 @@ func main() {
 		r := reviewExample(t, checktest.Example{Files: map[string]string{c.file: c.text}}, c.id)
 		require.NotEmpty(t, r.Findings, c.want)
 		require.Equal(t, c.want, r.Findings[0].DisplayTitle)
+	}
+}
+
+// TestSecretsInTexts: no text of a finding has the value of a secret that its code has.
+func TestSecretsInTexts(t *testing.T) {
+	const value = "Zq81k7Qm2Lp4"
+	const java = "import org.slf4j.*;\nclass A { static final Logger log = LoggerFactory.getLogger(\"x\");\n  void f() { log.info(\"pw {}\", %s); }\n}\n"
+	const python = "import logging, os\nlog = logging.getLogger(__name__)\nlog.info(\"pw %%s\", %s)\n"
+	const script = "import pino from 'pino';\nconst log = pino();\nlog.info(%s);\n"
+	const span = "import { trace } from '@opentelemetry/api';\nconst span = trace.getTracer('x').startSpan(%s);\n"
+	for _, c := range []struct{ id, file, text, expression, title string }{
+		{"sensitive-log", "a.go", "package a\n\nimport \"log\"\n\nfunc f() { log.Printf(\"pw %%s\", %s) }\n", `getEnv("DB_PASSWORD", "Zq81k7Qm2Lp4")`, `getEnv("DB_PASSWORD", ***)`},
+		{"sensitive-log", "A.java", java, `System.getProperty("db.password", "Zq81k7Qm2Lp4")`, `System.getProperty("db.password", ***)`},
+		{"sensitive-log", "a.py", python, `os.getenv("DB_PASSWORD", "Zq81k7Qm2Lp4")`, `os.getenv("DB_PASSWORD", ***)`},
+		{"sensitive-log", "a.py", python, `password or "Zq81k7Qm2Lp4"`, `password or ***`},
+		{"sensitive-log", "a.py", python, `settings.get("a-very-long-name-of-a-section", password or "Zq81k7Qm2Lp4")`, ``},
+		{"sensitive-log", "a.ts", script, `'pw', process.env.DB_PASSWORD || 'Zq81k7Qm2Lp4'`, `process.env.DB_PASSWORD || ***`},
+		{"sensitive-log", "a.ts", script, `{ password: req.password ?? 'Zq81k7Qm2Lp4' }, 'x'`, `password: req.password ?? ***`},
+		{"span-name-dynamic", "a.ts", span, "`login ${userId} ${process.env.DB_PASSWORD || 'Zq81k7Qm2Lp4'}`", ``},
+		{"span-name-dynamic", "a.ts", span, "`login ${find(userId, 'Zq81k7Qm2Lp4', password)}`", ``},
+	} {
+		r := reviewExample(t, checktest.Example{Files: map[string]string{c.file: fmt.Sprintf(c.text, c.expression)}}, c.id)
+		if c.title != "" {
+			require.Len(t, r.Findings, 1, c.expression)
+			require.Equal(t, "Log statement writes sensitive data: "+c.title, r.Findings[0].DisplayTitle)
+		}
+		text, err := json.Marshal(r)
+		require.NoError(t, err)
+		require.NotContains(t, string(text), value, c.expression)
 	}
 }
 

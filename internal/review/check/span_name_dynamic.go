@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"assay/internal/codebase/redact"
 	"assay/internal/review/instrumentation"
 	"assay/internal/review/syntax"
 )
@@ -637,12 +638,41 @@ func constantParts(u *instrumentation.Uses, n *syntax.Node) string {
 	return b.String()
 }
 
-// brief returns the source of an expression for a message: on one line and short.
+// brief returns the source of an expression for a message: on one line, short, and without the values of secrets.
 func brief(u *instrumentation.Uses, n *syntax.Node) string {
-	s := strings.Join(strings.Fields(u.File.Code(n)), " ")
+	s := strings.Join(strings.Fields(withoutSecrets(u, n)), " ")
 	const limit = 60
 	if len(s) > limit {
 		s = strings.ToValidUTF8(s[:limit], "") + "..."
 	}
 	return strings.ReplaceAll(s, "`", "'")
+}
+
+// maxStatement limits the source around an expression that is looked at for the names of secrets, in bytes.
+const maxStatement = 4 << 10
+
+// withoutSecrets returns the source of an expression with *** in place of literals that may be the values of secrets, if
+// the statement around it names one.
+func withoutSecrets(u *instrumentation.Uses, n *syntax.Node) string {
+	code := u.File.Code(n)
+	var literals []*syntax.Node
+	for c := range n.All() {
+		if c.Kind == syntax.String && c.Start < c.End && redact.MayBeValue(c.Text) {
+			literals = append(literals, c)
+		}
+	}
+	if len(literals) == 0 {
+		return code
+	}
+	statement := n
+	for p := n.Parent; p != nil && p.Kind != syntax.Block && p.Kind != syntax.Func && p.Kind != syntax.Class && p.End-p.Start <= maxStatement; p = p.Parent {
+		statement = p
+	}
+	if text := u.File.Code(statement); redact.Text(text) == text {
+		return code
+	}
+	for _, c := range slices.Backward(literals) {
+		code = code[:c.Start-n.Start] + "***" + code[c.End-n.Start:]
+	}
+	return code
 }
