@@ -9,17 +9,27 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
 
-// logging reads the levels of loggers: Environment gets a variable for each, "root" for the root logger.
+// logging reads the levels of loggers: Environment gets a variable for each, "root" for the root logger. Documents of
+// Spring Boot properties that are not for production do not count.
 func (f *File) logging(base string) error {
 	if strings.HasSuffix(base, ".xml") {
 		return f.loggingXML()
 	}
-	f.dotenv()
+	offset, first := 0, 0 // of the line; the first variable of the document
+	for line := range bytes.Lines(f.Source) {
+		if text := string(bytes.TrimRight(line, " \t\r\n")); text == "#---" || text == "!---" {
+			first = f.endProperties(first)
+		}
+		f.assignment("", line, offset)
+		offset += len(line)
+	}
+	f.endProperties(first)
 	for i := range f.Environment {
 		v := &f.Environment[i]
 		switch name := strings.ToLower(v.Name); {
@@ -58,7 +68,7 @@ func (f *File) loggingXML() error {
 		}
 		skip := len(profiles) > 0 && profiles[len(profiles)-1]
 		if strings.EqualFold(e.Name.Local, "springProfile") {
-			skip = skip || !strings.Contains(strings.ToLower(attribute(e, "name")), "prod")
+			skip = skip || !inProduction(attribute(e, "name"))
 		}
 		profiles = append(profiles, skip)
 		if skip {
@@ -94,12 +104,67 @@ func attribute(e xml.StartElement, name string) string {
 	return ""
 }
 
-// springYAML reads logging.level of an application.yaml.
+// endProperties ends a document of properties. It returns where the variables of the next one begin.
+func (f *File) endProperties(first int) int {
+	for _, v := range f.Environment[first:] {
+		if (v.Name == "spring.config.activate.on-profile" || v.Name == "spring.profiles") && !inProduction(v.Value) {
+			f.Environment = f.Environment[:first]
+			break
+		}
+	}
+	return len(f.Environment)
+}
+
+// springYAML reads logging.level of an application.yaml, unless its document is not for production.
 func (f *File) springYAML() {
-	level := cmp.Or(Get(f.YAML, "logging", "level"), Get(f.YAML, "logging.level"))
-	Walk(level, func(above []string, key, value *yaml.Node) {
+	profiles := cmp.Or(property(f.YAML, "spring", "config", "activate", "on-profile"), property(f.YAML, "spring", "profiles"))
+	names := Text(profiles)
+	for _, n := range Items(profiles) {
+		names += "," + Text(n)
+	}
+	if names != "" && !inProduction(names) {
+		return
+	}
+	Walk(property(f.YAML, "logging", "level"), func(above []string, key, value *yaml.Node) {
 		if Text(value) != "" {
 			f.variable("", strings.Join(append(above[:len(above):len(above)], key.Value), "."), value)
 		}
 	})
+}
+
+// property returns the value at a path of keys, which may be joined by dots, or nil.
+func property(n *yaml.Node, path ...string) *yaml.Node {
+	for k := range path {
+		if v := Get(n, strings.Join(path[:k+1], ".")); v != nil {
+			if k == len(path)-1 {
+				return v
+			}
+			if v = property(v, path[k+1:]...); v != nil {
+				return v
+			}
+		}
+	}
+	return nil
+}
+
+// profile matches a name in an expression of Spring, such as "!dev & cloud", and what negates it.
+var profile = regexp.MustCompile(`(!?)\s*([\w.+@-]+)`)
+
+// inProduction reports whether an expression of profiles holds for a profile of production: it names one, or excludes
+// others only.
+func inProduction(expression string) bool {
+	if strings.Contains(strings.ReplaceAll(expression, " ", ""), "!(") {
+		return false
+	}
+	others := false // it needs a profile that is not of production, or excludes production
+	matches := profile.FindAllStringSubmatch(strings.ToLower(expression), -1)
+	for _, m := range matches {
+		switch ofProduction := strings.Contains(m[2], "prod") || strings.Contains(m[2], "prd"); {
+		case ofProduction && m[1] == "":
+			return true
+		case ofProduction || m[1] == "":
+			others = true
+		}
+	}
+	return len(matches) > 0 && !others
 }
