@@ -64,7 +64,7 @@ var (
 		template level class category prefix suffix path file filename filepath dir location scope scopes arn url uri endpoint`)
 	// keepers are functions and methods whose result still shows their argument or receiver.
 	keepers = setOf(`str string tostring valueof sprint sprintf sprintln format repr stringify dumps tolower toupper trimspace
-		tolowercase touppercase itoa formatint formatuint nvl coalesce deref pointer ptr stringvalue strvalue ofnullable fstring bytes byteslice any some`)
+		tolowercase touppercase itoa formatint formatuint nvl coalesce formatted deref pointer ptr stringvalue strvalue ofnullable fstring bytes byteslice any some`)
 	// showers are methods and fields whose value still shows their receiver.
 	showers = setOf(`string tostring value get orelse text unwrap strip trim lower upper tolowercase touppercase getvalue expose_secret
 		stringvalue trimspace decode plaintext reveal`)
@@ -156,11 +156,11 @@ func hides(u *instrumentation.Uses, n *syntax.Node) bool {
 		if len(w) > 1 && w[0] == "get" {
 			read = w[1:]
 		}
+		if keeps(n) {
+			return argumentsHide(u, n)
+		}
 		if derived[last(w)] && sensitiveNames[strings.Join(read, "")] == "" || len(w) > 0 && (derived[w[0]] || hidingWords[w[0]] && w[0] != "new") {
 			return true
-		}
-		if keeps(n) {
-			return slices.ContainsFunc(n.Args(), func(a *syntax.Node) bool { return hides(u, a) })
 		}
 	case syntax.Name, syntax.Member:
 		if nameList(n) {
@@ -180,6 +180,24 @@ func hides(u *instrumentation.Uses, n *syntax.Node) bool {
 		}
 	}
 	return false
+}
+
+// argumentsHide reports whether the arguments of a call that keeps them hide what their names say, apart from constants,
+// or the second one changes the first one: JSON.stringify(user, redact).
+func argumentsHide(u *instrumentation.Uses, call *syntax.Node) bool {
+	args := call.Args()
+	if m := name(call); (m == "stringify" || m == "dumps") && len(args) > 1 && !constant(u, args[1]) && hides(u, args[1]) {
+		return true
+	}
+	some := false
+	for _, a := range args[:min(len(args), maxExposing)] {
+		if hides(u, a) {
+			some = true
+		} else if !constant(u, a) {
+			return false
+		}
+	}
+	return some
 }
 
 // hidesOnce is hides for the definition of a variable, which may be given by itself: email = mask(email).
@@ -250,7 +268,7 @@ func exposesIn(u *instrumentation.Uses, n *syntax.Node, depth int) string {
 		}
 	case syntax.Call:
 		return exposesCall(u, n, depth)
-	case syntax.Template, syntax.Operator:
+	case syntax.Template, syntax.Operator, syntax.List:
 		return firstExposed(u, n.Children, depth-1)
 	case syntax.Object: // JSON.stringify({password: p})
 		for _, c := range n.Children[:min(len(n.Children), maxExposing)] {

@@ -166,6 +166,13 @@ func sensitivePart(u *instrumentation.Uses, n *syntax.Node, depth int) (*syntax.
 			before = ""
 		}
 		return nil, ""
+	case syntax.List:
+		for _, c := range n.Children[:min(len(n.Children), maxParts)] {
+			if at, what := sensitivePart(u, c, depth+1); at != nil {
+				return at, what
+			}
+		}
+		return nil, ""
 	case syntax.Spread:
 		return sensitivePart(u, n.Children[0], depth+1)
 	}

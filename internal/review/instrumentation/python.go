@@ -308,7 +308,11 @@ func (p python) log(n, recv *syntax.Node, name string) {
 	}
 	l.Args = args
 	if l.Message != nil && l.Message.Kind == syntax.Operator && l.Message.Text == "%" && len(l.Message.Children) == 2 {
-		l.Args = append(l.Args, l.Message.Children[1])
+		values := l.Message.Children[1:]
+		if values[0].Kind == syntax.List { // "%s %s" % (a, b)
+			values = values[0].Children
+		}
+		l.Args = append(l.Args, values...)
 		l.Message = l.Message.Children[0]
 	}
 }
