@@ -35,12 +35,12 @@ type constants struct {
 	files   map[string][]string // Go files by directory, "" for the root
 
 	mu     sync.Mutex
-	values map[string]func() map[string]string // by directory
+	values map[string]func() map[string]instrumentation.Constant // by directory
 }
 
 // newConstants returns the constants of the packages with some of the files.
 func newConstants(root *os.Root, files []file) *constants {
-	c := &constants{root: root, modules: map[string]string{}, files: map[string][]string{}, values: map[string]func() map[string]string{}}
+	c := &constants{root: root, modules: map[string]string{}, files: map[string][]string{}, values: map[string]func() map[string]instrumentation.Constant{}}
 	for _, f := range files {
 		dir := directory(f.path)
 		switch {
@@ -75,12 +75,12 @@ type packages struct {
 }
 
 // Constant looks up a constant of the directory's package, or of the packages of its module.
-func (p packages) Constant(module, name string) (string, bool) {
+func (p packages) Constant(module, name string) (instrumentation.Constant, bool) {
 	dir := p.dir
 	if module != "" {
 		var ok bool
 		if dir, ok = p.resolve(p.dir, module); !ok {
-			return "", false
+			return instrumentation.Constant{}, false
 		}
 	}
 	value, ok := p.load(dir)[name]
@@ -114,11 +114,11 @@ func (c *constants) resolve(from, importPath string) (string, bool) {
 }
 
 // load returns the constants of the package in a directory.
-func (c *constants) load(dir string) map[string]string {
+func (c *constants) load(dir string) map[string]instrumentation.Constant {
 	c.mu.Lock()
 	once, ok := c.values[dir]
 	if !ok && len(c.values) < maxPackages {
-		once = sync.OnceValue(func() map[string]string { return c.read(dir) })
+		once = sync.OnceValue(func() map[string]instrumentation.Constant { return c.read(dir) })
 		c.values[dir] = once
 	}
 	c.mu.Unlock()
@@ -128,13 +128,13 @@ func (c *constants) load(dir string) map[string]string {
 	return once()
 }
 
-func (c *constants) read(dir string) (values map[string]string) {
+func (c *constants) read(dir string) (values map[string]instrumentation.Constant) {
 	defer func() {
 		if recover() != nil { // a defect of the parser: the constants are unknown
 			values = nil
 		}
 	}()
-	exprs := map[string]ast.Expr{}
+	exprs, keys := map[string]ast.Expr{}, map[string]bool{}
 	size := 0
 	for _, name := range c.files[dir] {
 		source, err := readFile(c.root, filepath.FromSlash(name), maxFileSize)
@@ -147,21 +147,22 @@ func (c *constants) read(dir string) (values map[string]string) {
 		}
 		for _, d := range tree.Decls {
 			if g, ok := d.(*ast.GenDecl); ok && (g.Tok == token.CONST || g.Tok == token.VAR) {
-				declared(exprs, g)
+				declared(exprs, keys, g)
 			}
 		}
 	}
-	values = map[string]string{}
+	values = map[string]instrumentation.Constant{}
 	for name, e := range exprs {
 		if s, ok := constant(e, exprs, maxOperands); ok {
-			values[name] = s
+			values[name] = instrumentation.Constant{Value: s, Key: keys[name]}
 		}
 	}
 	return values
 }
 
-// declared adds the expressions of constants, and of variables that hold an attribute key.
-func declared(exprs map[string]ast.Expr, g *ast.GenDecl) {
+// declared adds the expressions of constants, and of variables that hold an attribute key. Keys gets the names whose type
+// is the one of attribute keys.
+func declared(exprs map[string]ast.Expr, keys map[string]bool, g *ast.GenDecl) {
 	for _, s := range g.Specs {
 		v, ok := s.(*ast.ValueSpec)
 		if !ok || len(v.Values) != len(v.Names) {
@@ -173,17 +174,21 @@ func declared(exprs map[string]ast.Expr, g *ast.GenDecl) {
 			if key {
 				e = call.Args[0]
 			}
+			key = key || keyType(v.Type)
 			if (g.Tok == token.CONST || key) && len(exprs) < maxConstants {
-				exprs[v.Names[i].Name] = e
+				exprs[v.Names[i].Name], keys[v.Names[i].Name] = e, key
 			}
 		}
 	}
 }
 
 // keyConversion reports whether a call is attribute.Key("...").
-func keyConversion(call *ast.CallExpr) bool {
-	f, ok := call.Fun.(*ast.SelectorExpr)
-	if !ok || f.Sel.Name != "Key" || len(call.Args) != 1 {
+func keyConversion(call *ast.CallExpr) bool { return len(call.Args) == 1 && keyType(call.Fun) }
+
+// keyType reports whether an expression is the type attribute.Key.
+func keyType(e ast.Expr) bool {
+	f, ok := e.(*ast.SelectorExpr)
+	if !ok || f.Sel.Name != "Key" {
 		return false
 	}
 	pkg, ok := f.X.(*ast.Ident)

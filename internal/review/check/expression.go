@@ -86,7 +86,7 @@ func trace(u *instrumentation.Uses, n *syntax.Node) (at *syntax.Node, names []*s
 			return n, nil
 		case syntax.Name, syntax.Member:
 			def := u.File.Definition(at)
-			if def == nil || def.Kind != syntax.Assign || def.Value() == nil || len(def.Targets()) != 1 || def.Targets()[0].Kind == syntax.Object {
+			if u.File.Element(at) != nil || def == nil || def.Kind != syntax.Assign || def.Value() == nil || len(def.Targets()) != 1 || def.Targets()[0].Kind == syntax.Object {
 				return n, nil // or one of the names that require gives
 			}
 			names = append(names, at)

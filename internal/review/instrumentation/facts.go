@@ -31,9 +31,15 @@ type Uses struct {
 // Packages knows the packages of a repository. Modules are import paths as syntax.Import has them.
 type Packages interface {
 	// Constant looks up a constant string of another file.
-	Constant(module, name string) (value string, ok bool)
+	Constant(module, name string) (c Constant, ok bool)
 	// Own reports whether a package is of the repository. It is unknown if the repository does not say what its packages are.
 	Own(module string) (own, known bool)
+}
+
+// Constant is a constant string.
+type Constant struct {
+	Value string
+	Key   bool // its type is the one of attribute keys
 }
 
 // Span is a call that starts a span.
@@ -164,7 +170,7 @@ func (u *Uses) Known(n *syntax.Node) (string, bool) {
 	if n == nil {
 		return "", false
 	}
-	if v := u.File.Value(n); v != nil && joins(v) {
+	if v := u.File.Value(n); v != nil && joins(v) && u.File.Element(n) == nil {
 		n = v
 	}
 	if joins(n) {
@@ -178,8 +184,14 @@ func (u *Uses) constant(n *syntax.Node) (string, bool) {
 	if s, ok := u.File.Known(n); ok {
 		return s, true
 	}
+	c, ok := u.shared(n)
+	return c.Value, ok
+}
+
+// shared returns the constant of another file that an expression is.
+func (u *Uses) shared(n *syntax.Node) (Constant, bool) {
 	if u.packages == nil {
-		return "", false
+		return Constant{}, false
 	}
 	switch {
 	case n.Kind == syntax.Member && len(n.Children) == 1 && n.Children[0].Kind == syntax.Name:
@@ -192,7 +204,7 @@ func (u *Uses) constant(n *syntax.Node) (string, bool) {
 		}
 		return u.packages.Constant("", n.Text) // the file's own package
 	}
-	return "", false
+	return Constant{}, false
 }
 
 // joins reports whether an expression is a template or a concatenation.
@@ -260,8 +272,16 @@ func (u *Uses) convention(n *syntax.Node) (string, bool) {
 		root = root.Children[0]
 	}
 	i, ok := u.File.Imported(root.Text)
-	if !ok || !strings.Contains(i.Path, "semconv") && !strings.Contains(i.Path, "semantic") {
+	module := i.Path
+	if root != n && i.Member != "" { // from opentelemetry.sdk import resources
+		module += "." + i.Member
+	}
+	if !ok || !strings.Contains(module, "semconv") && !strings.Contains(module, "semantic") && module != "opentelemetry.sdk.resources" {
 		return "", false
 	}
-	return conventionKey(strings.TrimSuffix(n.Text, "Key"))
+	name := n.Text
+	if root == n && i.Member != "" && i.Member != "*" { // import { ATTR_SERVICE_NAME as NAME }
+		name = i.Member
+	}
+	return conventionKey(strings.TrimSuffix(name, "Key"))
 }

@@ -510,13 +510,18 @@ func (g golang) isKey(n *syntax.Node) bool {
 		if under(g.module(n.Children[0]), goSemconv) {
 			return true
 		}
+		if g.module(n.Children[0]) != "" {
+			c, _ := g.shared(n)
+			return c.Key
+		}
 	case syntax.Name:
 	default:
 		return false
 	}
 	def := g.File.Definition(n)
 	if def == nil {
-		return false
+		c, _ := g.shared(n)
+		return c.Key
 	}
 	if strings.HasSuffix(def.Type, "attribute.Key") {
 		return true

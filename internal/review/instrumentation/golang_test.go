@@ -200,7 +200,7 @@ func main() {
 // own are the packages of a repository whose module is "shop".
 type own struct{}
 
-func (own) Constant(string, string) (string, bool) { return "", false }
+func (own) Constant(string, string) (Constant, bool) { return Constant{}, false }
 
 func (own) Own(module string) (own, known bool) { return strings.HasPrefix(module, "shop/"), true }
 

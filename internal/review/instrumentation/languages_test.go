@@ -53,6 +53,24 @@ function other(user) {
 			`attribute event: hit = true of 'load'`,
 			"attribute span: 'user.email' = user.email of `other ${user}`",
 		}},
+		{"JavaScript constants of the conventions with other names", "a.ts", `
+import { Resource } from '@opentelemetry/resources';
+import { ATTR_SERVICE_NAME as NAME } from '@opentelemetry/semantic-conventions';
+new Resource({ [NAME]: 'shop' });
+`, []string{
+			`attribute resource: NAME = 'shop'`,
+			`resource [service.name] detectors 0 environment false opaque false`,
+		}},
+		{"Python constants of resources", "a.py", `
+from opentelemetry.sdk import resources
+from opentelemetry.sdk.resources import Resource, SERVICE_NAME, SERVICE_VERSION as VERSION
+Resource({SERVICE_NAME: "shop", VERSION: "1", resources.SERVICE_INSTANCE_ID: instance})
+`, []string{
+			`attribute resource: SERVICE_NAME = "shop"`,
+			`attribute resource: VERSION = "1"`,
+			`attribute resource: resources.SERVICE_INSTANCE_ID = instance`,
+			`resource [service.instance.id service.name service.version] detectors 0 environment false opaque false`,
+		}},
 		{"TypeScript metrics, logs and setup", "a.ts", `
 import { metrics, type Counter } from '@opentelemetry/api';
 import { NodeSDK } from '@opentelemetry/sdk-node';

@@ -313,14 +313,18 @@ func (f *File) depth(def, use *Node) int {
 	return d
 }
 
-// Known returns the value of an expression that is a string literal, or a name or member that this file gives one
-// literal value and no other.
+// Known returns the value of an expression that is a string literal, a name or member that this file gives one literal
+// value and no other, or an element of a constant object.
 func (f *File) Known(n *Node) (string, bool) {
 	for range 4 { // const a = b
 		switch n.Kind {
 		case String:
 			return n.Text, true
-		case Name, Member:
+		case Name, Member, Index:
+			if v := f.Element(n); v != nil {
+				n = v
+				continue
+			}
 			if n.Kind == Member && len(n.Children) == 1 && n.Children[0].Kind == Name {
 				if _, ok := f.Imported(n.Children[0].Text); ok {
 					return "", false
@@ -336,6 +340,42 @@ func (f *File) Known(n *Node) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// Element returns the value in an object literal that a member or index reads, or nil: `KEYS.email` and `KEYS["email"]` for
+// an object that the file gives a name outside of functions, and the value of a member of an enum of Python.
+func (f *File) Element(n *Node) *Node {
+	key := n.Text
+	switch {
+	case n.Kind == Member && len(n.Children) == 1:
+	case n.Kind == Index && len(n.Children) == 2 && n.Children[1].Kind == String:
+		key = n.Children[1].Text
+	default:
+		return nil
+	}
+	of := n.Children[0]
+	if f.Language == Python && key == "value" && of.Kind == Member { // Keys.EMAIL.value
+		if v := f.Value(of); v != nil && v.Kind == String && v.Parent.Enclosing(Func, Class) != nil && v.Parent.Enclosing(Func, Class).Kind == Class {
+			return v
+		}
+		return nil
+	}
+	o := f.Element(of)
+	if of.Kind == Name {
+		o = f.Value(of)
+	}
+	if o != nil && o.Kind == Call && len(o.Children) == 2 && o.Callee().Text == "freeze" { // Object.freeze({})
+		o = o.Children[1]
+	}
+	if o == nil || o.Kind != Object || o.Enclosing(Func) != nil || slices.ContainsFunc(o.Children, func(c *Node) bool { return c.Kind == Spread }) {
+		return nil
+	}
+	for _, def := range f.names[key][:min(len(f.names[key]), maxDefinitions)] {
+		if def.Kind == Assign && slices.ContainsFunc(def.Targets(), func(t *Node) bool { return t.Kind == Member && t.Children[0].Text == of.Text }) {
+			return nil // it is given another value
+		}
+	}
+	return o.Get(key)
 }
 
 // Value returns the value of a name or member that this file gives one value and no other, otherwise nil.
