@@ -49,7 +49,7 @@ var (
 		sanitize scrubbed hidden fake dummy num count len length size max min total template templates event sha256 md5 digest last4
 		fingerprint pseudo pseudonymized skip rotate create generate delete revoke new parse expired`)
 	// tokenWords before "token" say that it gives no access.
-	tokenWords = setOf(`page next prev previous continuation continue resume sync cursor cancellation cancel cancelation csrf xsrf lex lexer
+	tokenWords = setOf(`page next prev previous continuation continue resume sync cursor cancellation cancel cancelation csrf xsrf xcsrf lex lexer
 		parser parse syntax stop start end prompt completion input output unk eos bos pad mask current curr cur first last unexpected
 		expected design style theme special fencing lease leader ack watch checkpoint shard barrier generation pagination idempotency
 		request client_request task d string word text left right close open separator delimiter literal keyword comment peek look ahead lookahead
@@ -70,7 +70,7 @@ var (
 		stringvalue trimspace decode plaintext reveal`)
 	// accessors are functions that return what a name stands for.
 	accessors = setOf(`get getenv lookupenv getheader header formvalue postformvalue query param params getparameter getattribute
-		getproperty getstring postform cookie form environ getheaderstring queryparam pathvalue getor field getfirst peek claim getclaim`)
+		getproperty getstring postform values cookie form environ getheaderstring queryparam pathvalue getor field getfirst peek claim getclaim`)
 	// parsing are words of files and functions whose tokens are part of a language or a text.
 	parsing = setOf(`lexer lex lexers parser parsers parse parsing token tokens tokenizer tokenize tokenise tokenization scanner scan ast syntax grammar compiler
 		compile interpreter eval llm completion completions embedding embeddings expr expression template templates markdown html sql css json yaml xml
@@ -261,11 +261,17 @@ func exposesIn(u *instrumentation.Uses, n *syntax.Node, depth int) string {
 	case syntax.Name, syntax.Member:
 		return exposesName(u, n, depth)
 	case syntax.Index:
-		if len(n.Children) == 2 {
-			if s, ok := u.Known(n.Children[1]); ok {
-				return sensitiveWords(words(s))
-			}
+		if len(n.Children) != 2 {
+			return ""
 		}
+		of := n.Children[0]
+		if n.Children[1].Kind == syntax.Number { // r.Header["Authorization"][0], which has several values
+			if of.Kind == syntax.Index && headerWord.any(words(name(of.Children[0]))) || of.Kind == syntax.Call && strings.EqualFold(name(of), "values") {
+				return exposesIn(u, of, depth-1)
+			}
+			return ""
+		}
+		return sensitiveWords(readWords(u, n.Children[1], name(of)))
 	case syntax.Call:
 		return exposesCall(u, n, depth)
 	case syntax.Template, syntax.Operator, syntax.List:
@@ -360,8 +366,8 @@ func exposesCall(u *instrumentation.Uses, n *syntax.Node, depth int) string {
 			return sensitiveWords(w)
 		}
 	case len(args) > 0 && accessors[strings.ToLower(method)]:
-		if s, ok := u.Known(args[0]); ok {
-			return sensitiveWords(words(s))
+		if w := readWords(u, args[0], method); w != nil {
+			return sensitiveWords(w)
 		}
 	}
 	if keeps(n) {
@@ -378,6 +384,24 @@ func exposesCall(u *instrumentation.Uses, n *syntax.Node, depth int) string {
 		return exposesIn(u, recv, depth-1)
 	}
 	return ""
+}
+
+var headerWord = setOf("header headers")
+
+// readWords returns the words of the key that an accessor or index reads: a known one, or a constant of another file that is
+// the name of a header by its own name, its owner or the reader, such as HttpHeaders.AUTHORIZATION. It returns nil for others.
+func readWords(u *instrumentation.Uses, key *syntax.Node, reader string) []string {
+	if s, ok := u.Known(key); ok {
+		return words(s)
+	}
+	w := words(key.Text)
+	switch {
+	case key.Kind == syntax.Member && (headerWord.any(w) || headerWord.any(words(name(key.Children[0]))) || headerWord.any(words(reader)) && packageValue(u, key)):
+	case key.Kind == syntax.Name && headerWord.any(words(reader)) && packageValue(u, key):
+	default:
+		return nil
+	}
+	return slices.DeleteFunc(w, func(w string) bool { return headerWord[w] })
 }
 
 // sessionCookies are words in the names of cookies that give access.
