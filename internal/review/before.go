@@ -114,9 +114,10 @@ func (r *run) reviewBefore(f file) (p *pass) {
 		return p
 	}
 	p.source = source
-	if f.language == syntax.Unknown {
+	if f.language == syntax.Unknown || configfile.Candidate(f.path) {
 		p.config()
-	} else {
+	}
+	if f.language != syntax.Unknown {
 		p.sourceFile()
 	}
 	if len(p.run.errors) > 0 {

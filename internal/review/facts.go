@@ -43,9 +43,13 @@ func (f *facts) add(language syntax.Language, traits trait, services []string, c
 			f.traits |= traitOTel
 		}
 		for _, d := range c.Dependencies {
-			if sdk, traits := dependency(d.Name); sdk && len(f.sdks) < maxNames && len(d.Name)+len(d.Version) <= 256 {
+			sdk, traits := dependency(d.Name)
+			if !sdk && (d.Indirect || d.Development) {
+				continue
+			}
+			f.traits |= traits
+			if sdk && len(f.sdks) < maxNames && len(d.Name)+len(d.Version) <= 256 {
 				f.sdks[strings.TrimSpace(d.Name+" "+d.Version)] = true
-				f.traits |= traits
 			}
 		}
 		for _, v := range c.Environment {
@@ -60,10 +64,10 @@ func (f *facts) add(language syntax.Language, traits trait, services []string, c
 func dependency(name string) (sdk bool, traits trait) {
 	n := strings.ToLower(name)
 	switch {
-	case strings.Contains(n, "opentelemetry"):
+	case strings.Contains(n, "opentelemetry") || strings.HasPrefix(n, "open-telemetry/"): // of Composer
 		traits = traitOTel
 		switch {
-		case strings.Contains(n, "auto-instrumentation") || strings.Contains(n, "javaagent") || n == "opentelemetry-distro":
+		case automatic.MatchString(n):
 			traits |= traitAutomatic
 		case strings.Contains(n, "instrumentation"):
 			return false, traits | traitLibrary
@@ -77,7 +81,8 @@ func dependency(name string) (sdk bool, traits trait) {
 
 // Parts of names in lower case: of APIs, SDKs and agents of OpenTelemetry, and of the clients of other systems.
 var (
-	otelParts    = regexp.MustCompile(`[/-](api|sdk)|opentelemetry\.io/otel|distro|javaagent|auto-instrumentation|exporter`)
+	automatic    = regexp.MustCompile(`auto-?instrumentation|javaagent|^opentelemetry-distro$|^open-telemetry/opentelemetry-auto-`)
+	otelParts    = regexp.MustCompile(`[./-](api|sdk)|^opentelemetry$|^opentelemetry\.extensions\.hosting$|opentelemetry\.io/otel|distro|javaagent|auto-?instrumentation|exporter`)
 	otherClients = regexp.MustCompile(`opentracing|opencensus|jaeger-client|zipkin|dd-?trace|elastic-apm|newrelic`)
 )
 

@@ -34,3 +34,30 @@ func TestSDKConfigurationIsOpenTelemetry(t *testing.T) {
 	r := review(t, Options{Root: tree(t, map[string]string{"otel.yaml": "file_format: \"1.0\"\ntracer_provider: {processors: []}\n"})})
 	require.True(t, r.Instrumentation.OTelPresent)
 }
+
+// TestManifestsAreOpenTelemetry: manifests of all ecosystems name the SDKs.
+func TestManifestsAreOpenTelemetry(t *testing.T) {
+	for _, c := range []struct {
+		file, text  string
+		sdks, types []string
+		present     bool
+	}{
+		{"a.csproj", `<Project><ItemGroup><PackageReference Include="OpenTelemetry" Version="1.9.0"/></ItemGroup></Project>`, []string{"OpenTelemetry 1.9.0"}, nil, true},
+		{"a.csproj", `<Project><ItemGroup><PackageReference Include="OpenTelemetry.Api" Version="1.9.0"/></ItemGroup></Project>`, []string{"OpenTelemetry.Api 1.9.0"}, nil, true},
+		{"a.csproj", `<Project><ItemGroup><PackageReference Include="OpenTelemetry.AutoInstrumentation" Version="1.9.0"/></ItemGroup></Project>`, []string{"OpenTelemetry.AutoInstrumentation 1.9.0"}, []string{"automatic"}, true},
+		{"composer.json", `{"require": {"open-telemetry/sdk": "^1.2"}}`, []string{"open-telemetry/sdk ^1.2"}, nil, true},
+		{"composer.json", `{"require": {"open-telemetry/opentelemetry-auto-slim": "^1.2"}}`, nil, []string{"automatic"}, true},
+		{"Gemfile", "gem 'opentelemetry-sdk', '1.0'\n", []string{"opentelemetry-sdk 1.0"}, nil, true},
+		{"package.json", `{"dependencies": {"@opentelemetry/instrumentation-http": "1.0.0"}}`, nil, []string{"library"}, true},
+		{"package.json", `{"devDependencies": {"@opentelemetry/instrumentation-http": "1.0.0"}}`, nil, nil, false},
+		{"requirements/base.txt", "opentelemetry-sdk==1.38.0\n", []string{"opentelemetry-sdk ==1.38.0"}, nil, true},
+		{"setup.py", "setup(install_requires=['opentelemetry-sdk==1.38.0'])\n", []string{"opentelemetry-sdk ==1.38.0"}, nil, true},
+		{"go.mod", "module a\n\nrequire go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp v0.60.0 // indirect\n", nil, nil, false},
+		{"composer.json", `{"require": {"opencart/sdk": "1"}}`, nil, nil, false},
+	} {
+		i := review(t, Options{Root: tree(t, map[string]string{c.file: c.text})}).Instrumentation
+		require.Equal(t, append([]string{}, c.sdks...), i.DetectedSDKs, c.text)
+		require.Equal(t, append([]string{}, c.types...), i.Types, c.text)
+		require.Equal(t, c.present, i.OTelPresent, c.text)
+	}
+}

@@ -349,9 +349,10 @@ func (r *run) file(i int, checks []*check.Check, report bool) {
 		return
 	}
 	p := &pass{run: r, index: i, file: f, source: source, checks: checks, report: report}
-	if f.language == syntax.Unknown {
+	if f.language == syntax.Unknown || configfile.Candidate(f.path) {
 		p.config()
-	} else {
+	}
+	if f.language != syntax.Unknown {
 		if !report {
 			p.checks = r.needed(source)
 		}

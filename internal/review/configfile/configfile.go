@@ -15,7 +15,7 @@ type Kind string
 
 // The kinds of configuration files.
 const (
-	Manifest   Kind = "manifest"   // package.json, go.mod, pyproject.toml, requirements.txt, pom.xml, build.gradle, *.csproj, Gemfile, composer.json
+	Manifest   Kind = "manifest"   // package.json, go.mod, pyproject.toml, setup.py, requirements.txt, pom.xml, build.gradle, *.csproj, Gemfile, composer.json
 	Dockerfile Kind = "dockerfile" // Dockerfile, *.Dockerfile, Containerfile
 	Compose    Kind = "compose"
 	Kubernetes Kind = "kubernetes" // each document of a YAML file with apiVersion and kind
@@ -108,13 +108,15 @@ const (
 )
 
 var (
-	manifestNames = regexp.MustCompile(`(?i)^(package\.json|go\.mod|pyproject\.toml|pipfile|setup\.cfg|pom\.xml|libs\.versions\.toml|gemfile|composer\.json|directory\.packages\.props|requirements[^/]*\.(txt|in)|build\.gradle(\.kts)?|.*\.(csproj|fsproj|vbproj))$`)
-	dockerNames   = regexp.MustCompile(`(?i)^((docker|container)file([.-].*)?|.*\.(docker|container)file)$`)
-	envNames      = regexp.MustCompile(`(?i)^(\.env(\..+)?|.+\.env)$`)
-	composeNames  = regexp.MustCompile(`(?i)^(docker-|container-|podman-)?compose([._-].*)?\.ya?ml$`)
-	valuesNames   = regexp.MustCompile(`(?i)^(.+[._-])?values([._-].*)?\.ya?ml$`)
-	loggingNames  = regexp.MustCompile(`(?i)^(logback[^/]*\.xml|log4j2?[^/]*\.(xml|properties)|application[^/]*\.(properties|ya?ml))$`)
-	yamlNames     = regexp.MustCompile(`(?i)\.(ya?ml|json)$`)
+	manifestNames = regexp.MustCompile(`(?i)^(package\.json|go\.mod|pyproject\.toml|pipfile|setup\.(cfg|py)|pom\.xml|libs\.versions\.toml|gemfile|composer\.json|directory\.packages\.props|requirements[^/]*\.(txt|in)|build\.gradle(\.kts)?|.*\.(csproj|fsproj|vbproj))$`)
+	// requirementNames matches the files of requirements in a directory for them.
+	requirementNames = regexp.MustCompile(`(?i)(^|/)requirements/[^/]+\.(txt|in)$`)
+	dockerNames      = regexp.MustCompile(`(?i)^((docker|container)file([.-].*)?|.*\.(docker|container)file)$`)
+	envNames         = regexp.MustCompile(`(?i)^(\.env(\..+)?|.+\.env)$`)
+	composeNames     = regexp.MustCompile(`(?i)^(docker-|container-|podman-)?compose([._-].*)?\.ya?ml$`)
+	valuesNames      = regexp.MustCompile(`(?i)^(.+[._-])?values([._-].*)?\.ya?ml$`)
+	loggingNames     = regexp.MustCompile(`(?i)^(logback[^/]*\.xml|log4j2?[^/]*\.(xml|properties)|application[^/]*\.(properties|ya?ml))$`)
+	yamlNames        = regexp.MustCompile(`(?i)\.(ya?ml|json)$`)
 )
 
 // Candidate reports whether Parse may find something in a file with this path.
@@ -124,6 +126,9 @@ func Candidate(file string) bool {
 		if names.MatchString(base) {
 			return true
 		}
+	}
+	if requirementNames.MatchString(file) {
+		return true
 	}
 	lower := strings.ToLower(base)
 	return strings.HasSuffix(lower, ".yaml") || strings.HasSuffix(lower, ".yml") ||
@@ -140,7 +145,7 @@ func Parse(file string, source []byte) ([]*File, error) {
 	f := &File{Path: file, Source: source}
 	var err error
 	switch {
-	case manifestNames.MatchString(base):
+	case manifestNames.MatchString(base), requirementNames.MatchString(file):
 		f.Kind = Manifest
 		err = f.manifest(strings.ToLower(base))
 	case dockerNames.MatchString(base):

@@ -92,6 +92,19 @@ runtime cpython >=3.6 [python_requires = >=3.6]
 opentelemetry-api == 1.12.0 [opentelemetry-api == 1.12.0]
 flask  [flask]
 `},
+		{"setup.py", "from setuptools import setup\nsetup(\n    python_requires='>=3.7',\n    install_requires=[\n        \"opentelemetry-api==1.30.0\",  # ']'\n        'flask[async]>=2', *more,\n    ],\n    extras_require={'a': ['b']},\n)\n", `manifest pypi
+runtime cpython >=3.7 [python_requires='>=3.7']
+opentelemetry-api ==1.30.0 [opentelemetry-api==1.30.0]
+flask >=2 [flask[async]>=2]
+`},
+		{"setup.py", "setup(install_requires=['a, b", "manifest pypi\n"},
+		{"requirements/base.txt", "opentelemetry-sdk==1.38.0\n", `manifest pypi
+opentelemetry-sdk ==1.38.0 [opentelemetry-sdk==1.38.0]
+`},
+		{"requirements/test.txt", "pytest\n", `manifest pypi
+pytest  development [pytest]
+`},
+		{"docs/base.txt", "opentelemetry-sdk==1.38.0\n", ""},
 		{"pom.xml", `<project><properties><otel.version>1.30.0</otel.version><java.version>1.8</java.version></properties>
 <dependencies><dependency>
   <groupId>io.opentelemetry</groupId>
@@ -321,6 +334,10 @@ func FuzzGradle(f *testing.F) {
 }
 
 func FuzzGemfile(f *testing.F) { fuzz(f, "Gemfile", "ruby '3'\ngem 'a', '1'\n") }
+
+func FuzzSetup(f *testing.F) {
+	fuzz(f, "setup.py", "setup(python_requires='>=3', install_requires=['a==1', # c\n\"b\"])")
+}
 
 func FuzzRequirements(f *testing.F) { fuzz(f, "requirements.txt", "a[b]==1 # c\nd\n") }
 

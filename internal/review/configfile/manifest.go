@@ -50,6 +50,9 @@ func (f *File) manifest(base string) error {
 	case base == "setup.cfg":
 		f.Ecosystem = PyPI
 		f.setupCFG()
+	case base == "setup.py":
+		f.Ecosystem = PyPI
+		f.setupPy()
 	default:
 		f.Ecosystem = PyPI
 		f.requirements()
@@ -177,6 +180,36 @@ func (f *File) setupCFG() {
 			f.requirement(line, offset, false)
 		}
 		offset += len(line)
+	}
+}
+
+var (
+	installRequires = regexp.MustCompile(`\binstall_requires\s*=\s*\[`)
+	pythonRequires  = regexp.MustCompile(`\bpython_requires\s*=\s*["']([^"'\n]+)["']`)
+)
+
+// setupPy reads literals of install_requires and python_requires.
+func (f *File) setupPy() {
+	if m := pythonRequires.FindSubmatchIndex(f.Source); m != nil {
+		f.setRuntime("cpython", string(f.Source[m[2]:m[3]]), m[0], m[1])
+	}
+	m := installRequires.FindIndex(f.Source)
+	if m == nil {
+		return
+	}
+	for i := m[1]; i < len(f.Source) && f.Source[i] != ']' && !f.full(); i++ {
+		switch c := f.Source[i]; c {
+		case '#':
+			i += lineEnd(f.Source[i:])
+		case '"', '\'':
+			text := f.Source[i+1:]
+			end := bytes.IndexByte(text[:lineEnd(text)], c)
+			if end < 0 {
+				return
+			}
+			f.requirement(text[:end], i+1, false)
+			i += end + 1
+		}
 	}
 }
 

@@ -104,7 +104,7 @@ func (p *plan) read() error {
 		if err := p.ctx.Err(); err != nil {
 			return err
 		}
-		if !configfile.Candidate(name) {
+		if !configfile.Candidate(name) || aside(name) {
 			continue
 		}
 		text, err := patch.Read(p.root, name)
@@ -119,6 +119,12 @@ func (p *plan) read() error {
 		}
 	}
 	return nil
+}
+
+// aside reports whether a file may be a manifest that does not say where a service is: of a package, or in a directory
+// for requirements.
+func aside(name string) bool {
+	return path.Base(name) == "setup.py" || path.Base(path.Dir(name)) == "requirements"
 }
 
 // services returns the directories with manifests of the languages, in the order of their paths.
