@@ -129,6 +129,9 @@ func TestNames(t *testing.T) {
 		"node_modules/a/a.js": skipVendored, "third_party/a.go": skipVendored, "examples/a.go": skipTest, "protest/a.go": "",
 		"src/main/java/examples/A.java": skipTest, "app/src/main/java/com/examples/A.java": "", "shop-test-utils/a.py": skipTest, "shop/login_test_utils.py": skipTest,
 		"latest_utils/a.py": "", "ai-docs/a.ts": skipTest, "spec/cartSpec.js": skipTest, "spec/helpers/setup.js": skipTest, "spec/openapi.ts": "", "spec/spec.go": "",
+		"ios/Pods/a.js": skipVendored, "pkg/pods/a.go": "", "src/generated/a.ts": skipGenerated, "src/__generated__/a.ts": skipGenerated,
+		"src/main/java/com/shop/generated/A.java": skipGenerated, "cypress/support/a.ts": skipTest, "store_mock.go": skipTest, "mock.go": "",
+		"src/setupTests.ts": skipTest, "jest.setup.ts": skipTest, "setup.ts": "", "hammock.go": "",
 	} {
 		got := skipInside(name)
 		if got == "" {
@@ -145,6 +148,12 @@ func TestContent(t *testing.T) {
 	}
 	for _, text := range generated {
 		require.Equal(t, skipGenerated, skipContent(1, []byte(text)), text)
+	}
+	for text, want := range map[string]string{
+		"import a.B;\n@javax.annotation.processing.Generated(\"x\")\nclass A {}": skipGenerated, "@Generated(\"x\")\npublic class A {}": skipGenerated,
+		"class A {\n  @Generated\n  int f() { return 1; }\n}": "", "@GeneratedValue\nclass A {}": "",
+	} {
+		require.Equal(t, want, skipContent(syntax.Java, []byte(text)), text)
 	}
 	for text, language := range map[string]syntax.Language{
 		"package p\n\nimport (\n\t\"context\"\n\t\"testing\"\n)": syntax.Go, "import \"testing\"\n": syntax.Go, "import os\nfrom unittest import mock\n": syntax.Python,
