@@ -165,7 +165,7 @@ func (p *yamlParser) ifCollector(f *File) func(*yaml.Node) {
 
 func (p *yamlParser) collector(outer *File, n *yaml.Node) *File {
 	f := p.add(Collector, n)
-	f.Name, f.OnKubernetes, f.Partial = outer.Name, true, Get(n, "service", "pipelines") == nil
+	f.Name, f.OnKubernetes, f.Partial = outer.Name, true, partial(n)
 	return f
 }
 

@@ -128,7 +128,7 @@ func (p *yamlParser) document(n *yaml.Node) {
 	case Text(Get(n, "apiVersion")) != "" && Text(Get(n, "kind")) != "":
 		p.kubernetes(n, 0)
 	case collector(n):
-		p.add(Collector, n).Partial = Get(n, "service", "pipelines") == nil
+		p.add(Collector, n).Partial = partial(n)
 	case isSDK(n):
 		p.add(SDK, n)
 	case compose(base, n):
@@ -150,7 +150,12 @@ func collector(n *yaml.Node) bool {
 		pipelines = pipelines || slices.Contains([]string{"traces", "metrics", "logs", "profiles"}, signal) && isMapping(pipeline)
 	}
 	receivers, processors, exporters := isMapping(Get(n, "receivers")), isMapping(Get(n, "processors")), isMapping(Get(n, "exporters"))
-	return pipelines || exporters && (receivers || processors)
+	return pipelines || exporters && (receivers || processors) || receivers && processors
+}
+
+// partial reports whether a Collector configuration lacks what every one has: pipelines, receivers and exporters.
+func partial(n *yaml.Node) bool {
+	return Get(n, "service", "pipelines") == nil || Get(n, "receivers") == nil || Get(n, "exporters") == nil
 }
 
 func isSDK(n *yaml.Node) bool {
