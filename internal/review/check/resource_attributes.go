@@ -213,7 +213,8 @@ func checkResources(p *RepositoryPass) {
 		if !isDeployment(f) {
 			continue
 		}
-		if bytes.Contains(f.Source, []byte("instrumentation.opentelemetry.io/inject")) { // the operator sets these
+		injects := f.Kind == configfile.Kubernetes && strings.HasPrefix(f.Name, "Instrumentation/") // into other workloads
+		if injects || bytes.Contains(f.Source, []byte("instrumentation.opentelemetry.io/inject")) { // the operator sets these
 			everywhere.add("service.name", "service.instance.id")
 		}
 		automatic := slices.ContainsFunc(automaticMarks, func(m []byte) bool { return bytes.Contains(f.Source, m) })
@@ -226,6 +227,11 @@ func checkResources(p *RepositoryPass) {
 			v := &f.Environment[i]
 			keys, all := given(v)
 			if len(keys) == 0 && !all && !telemetryVariable(v.Name) {
+				continue
+			}
+			if injects {
+				everywhere.add(keys...)
+				everywhere.all = everywhere.all || all
 				continue
 			}
 			at, looked := owners[v.Service]

@@ -125,6 +125,13 @@ func (p *yamlParser) kubernetes(n *yaml.Node, depth int) {
 	case "Secret":
 		f.secret(name, Get(n, "stringData"), false)
 		f.secret(name, Get(n, "data"), true)
+	case "Instrumentation": // of the Operator, which gives the variables to the containers
+		if strings.HasPrefix(Text(Get(n, "apiVersion")), "opentelemetry.io/") {
+			f.environment(name, Get(n, "spec", "env"))
+			for _, language := range Pairs(Get(n, "spec")) {
+				f.environment(name, Get(language, "env"))
+			}
+		}
 	case "OpenTelemetryCollector":
 		config := Get(n, "spec", "config")
 		if isMapping(config) {
