@@ -36,10 +36,15 @@ var logDebugProduction = &Check{
 			return
 		}
 		report := func(service, name, level string, start, end int) {
+			severity := High
+			if name == "OTEL_LOG_LEVEL" { // the log of the SDK alone
+				severity = Suggestion
+			}
 			p.in(f, start, end, Finding{
-				Subject: strings.TrimSpace(service + " " + name),
-				Names:   Names{Service: service},
-				Message: fmt.Sprintf("The log level of production is %s.", strings.ToUpper(level)),
+				Severity: severity,
+				Subject:  strings.TrimSpace(service + " " + name),
+				Names:    Names{Service: service},
+				Message:  fmt.Sprintf("The log level of production is %s.", strings.ToUpper(level)),
 			})
 		}
 		switch f.Kind {
@@ -63,12 +68,19 @@ var logDebugProduction = &Check{
 				return
 			}
 			for _, v := range f.Environment {
-				if v.Literal && levelVariable.MatchString(v.Name) && isDebug(v.Value) && isProduction(f, v.Service) && !notProduction.MatchString(v.Service) {
+				if v.Literal && !v.Left && levelVariable.MatchString(v.Name) && isDebug(v.Value) && isProduction(f, v.Service) && !notProduction.MatchString(v.Service) {
 					report(v.Service, v.Name, v.Value, v.Start, v.End)
 				}
 			}
-			if f.Kind == configfile.Kubernetes {
-				p.levelArguments(f, report)
+			switch f.Kind {
+			case configfile.Kubernetes:
+				levelArguments(f, f.YAML, "", report)
+			case configfile.Compose:
+				for name, service := range configfile.Pairs(configfile.Get(f.YAML, "services")) {
+					if isProduction(f, name.Value) && !notProduction.MatchString(name.Value) {
+						levelArguments(f, service, name.Value, report)
+					}
+				}
 			}
 			if f.Kind == configfile.HelmValues {
 				configfile.Walk(f.YAML, func(above []string, key, value *yaml.Node) {
@@ -104,6 +116,9 @@ var logDebugProduction = &Check{
 var levelVariable = regexp.MustCompile(`(?i)^([A-Z0-9]+_+)*(LOG_?LEVEL|LOGGING_?LEVEL(_ROOT)?|LOG_VERBOSITY|LOGLEVEL__DEFAULT|LOGGING__LOGLEVEL__DEFAULT|RUST_LOG)$`)
 
 var levelArgument = regexp.MustCompile(`(?i)^--?[a-z-]*log[._-]?level[= ]"?(debug|trace)"?$`)
+
+// levelFlag matches the first of two arguments that set a log level.
+var levelFlag = regexp.MustCompile(`(?i)^--?[a-z-]*log[._-]?level$`)
 
 func isDebug(level string) bool {
 	switch strings.ToLower(strings.TrimSpace(level)) {
@@ -191,17 +206,24 @@ func isProduction(f *configfile.File, service string) bool {
 	return true
 }
 
-// levelArguments reports --log-level=debug among the arguments of containers.
-func (p *Pass) levelArguments(f *configfile.File, report func(service, name, level string, start, end int)) {
-	configfile.Walk(f.YAML, func(_ []string, key, value *yaml.Node) {
+// levelArguments reports --log-level=debug among the arguments of containers, in one argument or two.
+func levelArguments(f *configfile.File, n *yaml.Node, service string, report func(service, name, level string, start, end int)) {
+	configfile.Walk(n, func(_ []string, key, value *yaml.Node) {
 		if key.Value != "args" && key.Value != "command" {
 			return
 		}
+		before := ""
 		for _, n := range configfile.Items(value) {
-			if m := levelArgument.FindStringSubmatch(configfile.Text(n)); m != nil {
-				start, end := f.Range(n)
-				report("", "argument", m[1], start, end)
+			text := configfile.Text(n)
+			m := levelArgument.FindStringSubmatch(text)
+			if m == nil && levelFlag.MatchString(before) && isDebug(text) {
+				m = []string{"", text}
 			}
+			if m != nil {
+				start, end := f.Range(n)
+				report(service, "argument", m[1], start, end)
+			}
+			before = text
 		}
 	})
 }

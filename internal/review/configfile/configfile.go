@@ -85,6 +85,7 @@ type Variable struct {
 	Name       string
 	Value      string
 	Literal    bool // false if the value refers to another variable, a secret or a file
+	Left       bool // of a stage of a Dockerfile that the image is not based on
 	Start, End int  // the range of the value
 }
 

@@ -270,10 +270,36 @@ var images = map[string]string{
 
 var imageVersion = regexp.MustCompile(`^(?:open-|ubi\d+-)?v?(\d+(?:\.\d+)*)`)
 
+// stage is a stage of a Dockerfile.
+type stage struct {
+	runtime, version string
+	base             int // the stage that it is based on, -1 for an image
+	first            int // where its variables begin
+}
+
+// stages are the stages of a Dockerfile.
+type stages struct {
+	all     []stage
+	aliases map[string]int
+}
+
+// leave marks the variables of stages that the last one is not based on.
+func (s *stages) leave(f *File) {
+	used := map[int]bool{}
+	for i := len(s.all) - 1; i >= 0; i = s.all[i].base { // a base stands before
+		used[i] = true
+	}
+	for i, end := len(s.all)-1, len(f.Environment); i >= 0; i, end = i-1, s.all[i].first {
+		for v := s.all[i].first; v < end; v++ {
+			f.Environment[v].Left = !used[i]
+		}
+	}
+}
+
 // dockerfile reads ENV instructions and the runtime of the last stage that is based on a language's image.
 func (f *File) dockerfile() {
 	args := map[string]string{}
-	aliases := map[string][2]string{} // runtime and version by the name of the stage
+	all := &stages{aliases: map[string]int{}}
 	offset := 0
 	var logical []byte // an instruction with its continuation lines, which keep their length
 	begin := 0
@@ -297,13 +323,14 @@ func (f *File) dockerfile() {
 			}
 			continue
 		}
-		f.instruction(logical, begin, args, aliases)
+		f.instruction(logical, begin, args, all)
 		logical = logical[:0]
 	}
-	f.instruction(logical, begin, args, aliases)
+	f.instruction(logical, begin, args, all)
+	all.leave(f)
 }
 
-func (f *File) instruction(text []byte, offset int, args map[string]string, aliases map[string][2]string) {
+func (f *File) instruction(text []byte, offset int, args map[string]string, all *stages) {
 	trimmed := bytes.TrimLeft(text, " \t")
 	offset += len(text) - len(trimmed)
 	at := bytes.IndexAny(trimmed, " \t")
@@ -325,14 +352,17 @@ func (f *File) instruction(text []byte, offset int, args map[string]string, alia
 			return
 		}
 		image := expand(fields[0], args)
-		base, known := aliases[image]
-		if !known {
-			base[0], base[1] = imageRuntime(image)
+		next := stage{base: -1, first: len(f.Environment)}
+		if base, known := all.aliases[image]; known {
+			next.runtime, next.version, next.base = all.all[base].runtime, all.all[base].version, base
+		} else {
+			next.runtime, next.version = imageRuntime(image)
 		}
-		if len(fields) == 3 && strings.EqualFold(fields[1], "as") && len(aliases) < 100 {
-			aliases[fields[2]] = base
+		if len(fields) == 3 && strings.EqualFold(fields[1], "as") && len(all.aliases) < 100 {
+			all.aliases[fields[2]] = len(all.all)
 		}
-		f.Runtime, f.RuntimeVersion = base[0], base[1] // "" for the last stage on a bare image
+		all.all = append(all.all, next)
+		f.Runtime, f.RuntimeVersion = next.runtime, next.version // "" for the last stage on a bare image
 		f.RuntimeStart = offset + at + bytes.Index(rest, []byte(fields[0]))
 		f.RuntimeEnd = f.RuntimeStart + len(fields[0])
 	case "ENV":
