@@ -155,6 +155,10 @@ db:A=b true [b]
 db:C=d e true [d e]
 db:PASSED= false [PASSED]
 `},
+		{"compose.yml", "services:\n  collector:\n    image: otel\nconfigs:\n  relay:\n    content: |\n      receivers: {otlp: }\n      exporters:\n        debug:\n      service: {pipelines: {traces: {receivers: [otlp], exporters: [debug]}}}\n", `compose
+service collector image=otel build= [collector]
+collector
+`},
 		{"k8s.yaml", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: shop}\nspec:\n  template:\n    spec:\n      containers:\n      - name: app\n        image: shop:1\n        env:\n        - name: A\n          value: \"1\"\n        - name: B\n          valueFrom: {secretKeyRef: {name: s, key: b}}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\ndata: {b: aGVsbG8=}\n", `kubernetes Deployment/shop
 service shop image=shop:1 build= [app]
 shop:A=1 true ["1"]

@@ -133,6 +133,13 @@ func (p *yamlParser) document(n *yaml.Node) {
 		p.add(SDK, n)
 	case compose(base, n):
 		p.add(Compose, n).compose()
+		for _, config := range Pairs(Get(n, "configs")) {
+			p.nest(Get(config, "content"), func(n *yaml.Node) {
+				if collector(n) {
+					p.add(Collector, n).Partial = partial(n)
+				}
+			})
+		}
 	case valuesNames.MatchString(base):
 		p.values(n)
 	case loggingNames.MatchString(base):
