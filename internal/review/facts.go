@@ -101,6 +101,28 @@ func serviceNames(v configfile.Variable) []string {
 	return nil
 }
 
+// configuredServices returns the names of services that the configuration of an SDK gives.
+func configuredServices(f *configfile.File) (names []string) {
+	resource := configfile.Get(f.YAML, "resource")
+	add := func(name string) {
+		if !strings.Contains(name, "$") { // of the environment
+			names = append(names, name)
+		}
+	}
+	attributes := configfile.Get(resource, "attributes")
+	add(configfile.Text(configfile.Get(attributes, "service.name"))) // of the first versions
+	for _, a := range configfile.Items(attributes) {
+		if configfile.Text(configfile.Get(a, "name")) == "service.name" {
+			add(configfile.Text(configfile.Get(a, "value")))
+		}
+	}
+	list := configfile.Variable{Name: "OTEL_RESOURCE_ATTRIBUTES", Value: configfile.Text(configfile.Get(resource, "attributes_list"))}
+	for _, name := range serviceNames(list) {
+		add(name)
+	}
+	return names
+}
+
 // instrumentation returns the summary.
 func (f *facts) instrumentation() Instrumentation {
 	i := Instrumentation{

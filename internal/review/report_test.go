@@ -61,3 +61,17 @@ func TestManifestsAreOpenTelemetry(t *testing.T) {
 		require.Equal(t, c.present, i.OTelPresent, c.text)
 	}
 }
+
+// TestConfiguredServices: the configuration of an SDK names its service.
+func TestConfiguredServices(t *testing.T) {
+	for text, want := range map[string][]string{
+		"attributes:\n  - {name: service.name, value: shop}":                     {"shop"},
+		"attributes:\n    service.name: shop":                                    {"shop"},
+		"attributes_list: team=a,service.name=shop":                              {"shop"},
+		"attributes:\n  - {name: service.name, value: \"${OTEL_SERVICE_NAME}\"}": {},
+		"attributes: []": {},
+	} {
+		r := review(t, Options{Root: tree(t, map[string]string{"otel.yaml": "file_format: \"0.4\"\nresource:\n  " + text + "\n"})})
+		require.Equal(t, want, r.Instrumentation.Services, text)
+	}
+}

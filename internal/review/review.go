@@ -443,6 +443,9 @@ func (p *pass) config() {
 				p.names = append(p.names, serviceNames(v)...)
 			}
 		}
+		if c.Kind == configfile.SDK {
+			p.names = append(p.names, configuredServices(c)...)
+		}
 		for _, ch := range p.checks {
 			if ch.Config != nil {
 				ch.Config(p.of(ch), c)
