@@ -319,11 +319,12 @@ type evaluator struct {
 	byHash     map[uint64]int // index in services, once there are many
 	ofResource []int          // index in services by index of the resource; -1: not evaluated
 	ids        map[uint64]struct{}
-	most       int                 // largest size of ids
-	counted    map[spanKey]uint16  // flags of counted spans, once there are many
-	orphans    []uint64            // one bit per span
-	rows       map[uint64]struct{} // services and buckets of the current Piece
-	evident    map[uint64]struct{} // services of the current Piece with new evidence
+	most       int                      // largest size of ids
+	counted    map[spanKey]uint16       // flags of counted spans, once there are many
+	noted      map[verdictItem]struct{} // evidence of the current trace
+	orphans    []uint64                 // one bit per span
+	rows       map[uint64]struct{}      // services and buckets of the current Piece
+	evident    map[uint64]struct{}      // services of the current Piece with new evidence
 	bucket     uint64
 	steps      uint64 // spans and services visited, for tests
 }
@@ -566,10 +567,17 @@ func before(a, b *Resource) bool {
 		cmp.Compare(x.Environment, y.Environment), cmp.Compare(x.Version, y.Version)) < 0
 }
 
-// evidence adds the names of failing spans.
+// maxNoted is the size of evaluator.noted whose memory is reused.
+const maxNoted = 1 << 8
+
+// evidence adds the names of failing spans, each name once.
 func (v *evaluator) evidence(t *snapshot, services []serviceVerdict, p *Piece) {
 	from := len(p.items)
 	v.steps += uint64(len(t.records) + len(services))
+	if v.noted == nil || len(v.noted) > maxNoted { // clear would keep the memory of a large map
+		v.noted = make(map[verdictItem]struct{})
+	}
+	clear(v.noted)
 	shown := 0
 	for i := range services {
 		if y := &services[i]; shown < maxTraceEvidence && y.fails != ([places]bool{}) {
@@ -597,8 +605,13 @@ func (v *evaluator) evidence(t *snapshot, services []serviceVerdict, p *Piece) {
 			if y.items[place] == delta.MaxItems || len(p.items)-from == maxTraceItems {
 				continue
 			}
-			if name := nameText(t.names, r.name); name != "" {
-				p.items = append(p.items, verdictItem{service: int32(s), place: uint8(place), name: name})
+			it := verdictItem{service: int32(s), place: uint8(place), name: nameText(t.names, r.name)}
+			if it.name == "" {
+				continue
+			}
+			if _, ok := v.noted[it]; !ok {
+				v.noted[it] = struct{}{}
+				p.items = append(p.items, it)
 				y.items[place]++
 			}
 		}

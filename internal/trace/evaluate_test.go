@@ -149,6 +149,33 @@ func TestEvidenceOfLastService(t *testing.T) {
 	require.Len(t, s.Items, 1)
 }
 
+// TestEvidenceNamesDistinctSpans: many spans of one name do not hide the other names.
+func TestEvidenceNamesDistinctSpans(t *testing.T) {
+	a := NewAssembler(Config{Memory: 1 << 30})
+	list := wide(1, 1, 3*delta.MaxItems+2)
+	for i := range list {
+		list[i].ParentID = spanID(1 << 20)
+		name := "op"
+		if i >= 3*delta.MaxItems {
+			name = fmt.Sprint("op ", i%2)
+		}
+		list[i].Name, list[i].NameHash = name, nameHash(name)
+	}
+	a.Add(t0, org, list)
+	d := new(delta.Delta)
+	a.Flush(0, true, d)
+	s := d.Organizations[org].Services[list[0].Resource.Service]
+	for _, rule := range ruleOf {
+		var names []string
+		for it := range s.Items {
+			if it.Rule == rule {
+				names = append(names, it.Text)
+			}
+		}
+		require.ElementsMatch(t, []string{"op", "op 0", "op 1"}, names)
+	}
+}
+
 // TestEvaluateTakesTurns: an organization with many traces does not delay another.
 func TestEvaluateTakesTurns(t *testing.T) {
 	a := NewAssembler(Config{Memory: 1 << 30})
