@@ -69,7 +69,7 @@ func (c *scanner) dashToken(i int) finding {
 		}
 	case 't': // glpat- and its relatives
 		start := i - 1
-		for start > 0 && i-start < 7 && is(s[start-1], lower) {
+		for start > 0 && i-start < 7 && is(s[start-1], lower) && (s[start] != 'g' || s[start+1] != 'l') {
 			start--
 		}
 		if wordStart(s, start) && gitLabPrefixes[string(s[start:i])] {

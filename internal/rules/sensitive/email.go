@@ -122,7 +122,7 @@ func localStart(s []byte, i int) int {
 				return trimDots(s, start, i)
 			}
 			start -= 3
-		case start >= 2 && s[start-2] == '\\' && (s[start-1] == 'n' || s[start-1] == 't' || s[start-1] == 'r'):
+		case afterEscape(s, start):
 			return trimDots(s, start, i)
 		case is(s[start-1], local):
 			start--

@@ -203,7 +203,7 @@ const maxName = 96
 // flag (--, -D).
 func fullName(s []byte, word, end int) []byte {
 	start, low := word, max(0, end-maxName)
-	for start > low && (is(s[start-1], alnum) || s[start-1] == '.' || s[start-1] == '_' || s[start-1] == '-') {
+	for start > low && (is(s[start-1], alnum) || s[start-1] == '.' || s[start-1] == '_' || s[start-1] == '-') && !afterEscape(s, start) {
 		start--
 	}
 	for start < word && !is(s[start], alnum) {

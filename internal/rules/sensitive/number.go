@@ -7,10 +7,14 @@ import (
 	"slices"
 )
 
-// number looks at the run of digits s[i:end].
+// number looks at the run of digits s[i:end]. If it finds nothing and an escape begins with the digits (\u003d), it
+// returns the end of the escape.
 func (c *scanner) number(i, end int) finding {
 	s := c.s
 	if i >= 2 && is(s[i-1], letter) {
+		if s[i-1] == 'u' && isUnicode(s, i-len(`\u`)) {
+			return c.unicode(i - len(`\u`))
+		}
 		if f := c.iban(i - 2); f.kind != None {
 			return f
 		}
@@ -361,7 +365,7 @@ var ibanLength = func() (t [32][32]uint8) {
 }()
 
 // iban looks at two letters and two digits at i for an IBAN, contiguous or in
-// groups of four joined by single spaces or hyphens.
+// groups of four joined by single spaces or hyphens, also as '+' or %20.
 func (c *scanner) iban(i int) finding {
 	s := c.s
 	if !is(s[i], letter) || !wordStart(s, i) {
@@ -373,20 +377,23 @@ func (c *scanner) iban(i int) finding {
 		return finding{}
 	}
 	c.lookups++ // the checksum
-	var sep byte
-	if i+4 < len(s) && (s[i+4] == ' ' || s[i+4] == '-') {
-		sep = s[i+4]
+	var sep []byte
+	switch {
+	case i+4 < len(s) && (s[i+4] == ' ' || s[i+4] == '-' || s[i+4] == '+'):
+		sep = s[i+4 : i+5]
+	case percent(s, i+4) == ' ':
+		sep = s[i+4 : i+7]
 	}
 	// The checksum is over the number with its first four characters moved to
 	// the end, letters as 10 to 35.
 	var rest, head uint64
 	end := i
 	for n := range int(length) {
-		if sep != 0 && n > 0 && n%4 == 0 {
-			if end >= len(s) || s[end] != sep {
+		if len(sep) > 0 && n > 0 && n%4 == 0 {
+			if !bytes.HasPrefix(s[end:], sep) {
 				return finding{}
 			}
-			end++
+			end += len(sep)
 		}
 		if end >= len(s) {
 			return finding{}
@@ -411,7 +418,7 @@ func (c *scanner) iban(i int) finding {
 	if (rest%97*1_000_000+head)%97 != 1 || !wordEnd(s, end) {
 		return finding{}
 	}
-	if letters == lower && sep == 0 && (length == 16 || length == 24) && !slices.ContainsFunc(s[i:end], func(b byte) bool { return b != sep && !isHex(b) }) { // a span id, an object id
+	if letters == lower && len(sep) == 0 && (length == 16 || length == 24) && !slices.ContainsFunc(s[i:end], func(b byte) bool { return !isHex(b) }) { // a span id, an object id
 		return finding{}
 	}
 	return finding{IBAN, i, end}

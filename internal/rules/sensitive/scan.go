@@ -65,6 +65,7 @@ const (
 	atB
 	atJ
 	atW
+	atEsc
 )
 
 var triggers = func() (t [256]uint8) {
@@ -72,7 +73,7 @@ var triggers = func() (t [256]uint8) {
 		t[c] = atDigit
 	}
 	t[':'], t['='], t['@'], t['%'], t['-'], t['_'] = atColon, atEquals, atAt, atPercent, atDash, atUnderscore
-	t['A'], t['B'], t['b'], t['J'], t['w'] = atA, atB, atB, atJ, atW
+	t['A'], t['B'], t['b'], t['J'], t['w'], t[esc] = atA, atB, atB, atJ, atW, atEsc
 	return t
 }()
 
@@ -128,7 +129,9 @@ func (c *scanner) scan(stop int) finding {
 			}
 			if f.kind == None {
 				// Nothing starts within a word; the digits of %3D are none.
-				if i == 0 || s[i-1] != '%' {
+				if f.end > 0 {
+					end = f.end
+				} else if i == 0 || s[i-1] != '%' {
 					for end < len(s) && is(s[end], alnum) {
 						end++
 					}
@@ -175,6 +178,11 @@ func (c *scanner) scan(stop int) finding {
 			if i > 0 && s[i-1] == 'e' {
 				f = jwt(s, i-1)
 			}
+		case atEsc:
+			if end := colorEnd(s, i); end > i {
+				i = end - 1
+				continue
+			}
 		}
 		if f.kind != None {
 			c.pos = max(f.end, i+1)
@@ -192,25 +200,44 @@ func (c *scanner) percent(i int) finding {
 		c.lookups++
 		return email(c.s, i, 3)
 	case '=':
-		return c.encoded(i, true)
+		return c.encoded(i, len("%3D"), true)
 	case ':':
 		if hasPrefixFold(c.s, i+3, "%2f%2f") {
 			c.lookups += 2 * encodedLookups
 			return encodedAuthority(c.s, i+9)
 		}
-		return c.encoded(i, false)
+		return c.encoded(i, len("%3A"), false)
 	}
 	return finding{}
 }
 
-// encoded is named for a percent-encoded separator, which takes as long as a lookup even without a name.
-func (c *scanner) encoded(i int, equals bool) finding {
+// unicode handles an escape of JSON at i. If it finds nothing, it returns the end of the escape.
+func (c *scanner) unicode(i int) finding {
+	char, end := unicode(c.s, i), i+unicodeLen
+	switch char {
+	case esc:
+		return finding{end: max(end, colorEnd(c.s, i))}
+	case '=', ':':
+		for range maxEscape {
+			if i > 0 && c.s[i-1] == '\\' { // JSON within JSON
+				i--
+			}
+		}
+		if f := c.encoded(i, end-i, char == '='); f.kind != None {
+			return f
+		}
+	}
+	return finding{end: end}
+}
+
+// encoded is named for a separator that is encoded, which takes as long as a lookup even without a name.
+func (c *scanner) encoded(i, width int, equals bool) finding {
 	c.lookups++
 	if !mayEndName(c.s, i) {
 		return finding{}
 	}
 	c.lookups += encodedLookups
-	return c.named(i, 3, equals)
+	return c.named(i, width, equals)
 }
 
 // at handles an '@'.
@@ -243,9 +270,9 @@ func mayEndName(s []byte, i int) bool {
 	switch c := s[i-1]; {
 	case is(c, letter):
 		a, b := (s[i-2]|0x20)-'a', (c|0x20)-'a'
-		return a < 26 && tails[a]&(1<<b) != 0 || s[i-3] == '%' && hasPrefixFold(s, i-3, "%5d")
+		return a < 26 && tails[a]&(1<<b) != 0 || (s[i-3] == '%' || c == 'm') && (hasPrefixFold(s, i-3, "%5d") || colorStart(s, i) < i)
 	case is(c, digit):
-		return percent(s, i-3) == '"'
+		return (s[i-3] == '%' || s[i-3] == '0') && encodedQuote(s, i) > 0
 	default:
 		return isBlank(c) || c == ']' || c == '\\' || isQuote(c)
 	}

@@ -65,6 +65,61 @@ func TestText(t *testing.T) {
 	}
 }
 
+// TestEscapes finds sensitive data next to escapes of JSON and colors of terminals.
+func TestEscapes(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"m":"a\ncookie: sid=a1b2c3d4"}`:                                       `{"m":"a\ncookie: [redacted]"}`,
+		`{"m":"a\nauthorization: abc123def"}`:                                   `{"m":"a\nauthorization: [redacted]"}`,
+		`{"m":"a\tapi_key=Zx81kPq2Lm"}`:                                         `{"m":"a\tapi_key=[redacted]"}`,
+		`{"m":"a\r\nssn: 529417382"}`:                                           `{"m":"a\r\nssn: [redacted]"}`,
+		`{"m":"a\fcard_number=4000"}`:                                           `{"m":"a\fcard_number=[redacted]"}`,
+		`{"m":"a\nsession.id=4000"}`:                                            "", // a key of the registry
+		"q=a%0Aapi_key=Zx81kPq2Lm":                                              "q=a%0Aapi_key=[redacted]",
+		`{"m":"a\nglpat-aB3dE5fG7hI9jK1lM3nO"}`:                                 `{"m":"a\n[redacted]"}`,
+		`{"m":"a\bmail jane@example.com"}`:                                      `{"m":"a\bmail [redacted]"}`,
+		`{"m":"\u003c4111111111111111\u003e"}`:                                  `{"m":"\u003c[redacted]\u003e"}`,
+		`{"m":"\u00414111111111111111"}`:                                        `{"m":"\u0041[redacted]"}`,
+		`{"m":"\u201e529-41-7382\u201c"}`:                                       `{"m":"\u201e[redacted]\u201c"}`,
+		`{"m":"\u201eDE89370400440532013000\u201c"}`:                            `{"m":"\u201e[redacted]\u201c"}`,
+		`{"m":"\u0027AKIAIOSFODNN7EXAMPLE\u0027"}`:                              `{"m":"\u0027[redacted]\u0027"}`,
+		`{"m":"\u003cjane@example.com\u003e"}`:                                  `{"m":"\u003c[redacted]\u003e"}`,
+		`{"m":"\u003capi_key=Zx81kPq2Lm\u003e"}`:                                `{"m":"\u003capi_key=[redacted]"}`,
+		`{"m":"/x?password\u003dhunter2\u0026a\u003db"}`:                        `{"m":"/x?password\u003d[redacted]"}`,
+		`{"m":"{\"u\":\"?password\\u003dhunter2\"}"}`:                           `{"m":"{\"u\":\"?password\\u003d[redacted]"}"}`,
+		`{"m":"/x?password\u003d\u0026a\u003db"}`:                               "",
+		`{"m":"/x?password\u003d***\u0026a\u003db"}`:                            "",
+		`{"m":"/x?passwords\u003dhunter2"}`:                                     "",
+		`{"m":"/x?password\u003ehunter2"}`:                                      "",
+		`{"m":"password\u003a hunter2"}`:                                        `{"m":"password\u003a [redacted]"}`,
+		`{"m":"password\u003A \u0022hunter2\u0022 x"}`:                          `{"m":"password\u003A \u0022[redacted]\u0022 x"}`,
+		`{"m":"{\u0022password\u0022:\u0022hunter2\u0022}"}`:                    `{"m":"{\u0022password\u0022:\u0022[redacted]\u0022}"}`,
+		`{"m":"{\u0027password\u0027: \u0027a b\u0027}"}`:                       `{"m":"{\u0027password\u0027: \u0027[redacted]\u0027}"}`,
+		`"{\\u0022token\\u0022:\\u0022a b\\u0022}"`:                             `"{\\u0022token\\u0022:\\u0022[redacted]\\u0022}"`,
+		`{"m":"{\u0022token\u0022:\u0022a\\\u0022b\u0022}"}`:                    `{"m":"{\u0022token\u0022:\u0022[redacted]\u0022}"}`,
+		`{"m":"{\u0022token\u0022:\u0022\u0022,\u0022a\u0022:\u0022b\u0022}"}`:  "",
+		`{"m":"{\u0022token\u0022:null,\u0022n\u0022:1}"}`:                      "",
+		`{"m":"{\u0022token\u0022:u0022`:                                        "",
+		"\x1b[31m4111111111111111\x1b[0m":                                       "\x1b[31m[redacted]\x1b[0m",
+		"\x1b[1;33mAKIAIOSFODNN7EXAMPLE\x1b[0m":                                 "\x1b[1;33m[redacted]\x1b[0m",
+		"\x1b[mBearer abcdef0123456789\x1b[0m":                                  "\x1b[m[redacted]\x1b[0m",
+		"\x1b[36mapi_key=\x1b[0mZx81kPq2Lm":                                     "\x1b[36mapi_key=\x1b[0m[redacted]",
+		"\x1b[36mpassword\x1b[0m=hunter2":                                       "\x1b[36mpassword\x1b[0m=[redacted]",
+		"\x1b[34;1m\"token\"\x1b[0m\x1b[1;39m:\x1b[0m \x1b[0;32m\"a b\"\x1b[0m": "\x1b[34;1m\"token\"\x1b[0m\x1b[1;39m:\x1b[0m \x1b[0;32m\"[redacted]\"\x1b[0m",
+		`{"m":"\u001b[36mpassword=\u001B[0mhunter2\u001b[0m"}`:                  `{"m":"\u001b[36mpassword=\u001B[0m[redacted]"}`,
+		"\x1b[36mpassword=\x1b[0m user=17":                                      "",
+		"\x1b[36mpassword=\x1b[0m***\x1b[0m":                                    "",
+		"[36mpassword[0m=hunter2":                                               "",
+		"an IBAN of DE89+3704+0044+0532+0130+00.":                               "an IBAN of [redacted].",
+		"/x?n=DE89%203704%200044%200532%200130%2000&a=b":                        "/x?n=[redacted]&a=b",
+		"/x?n=DE89%203704+0044%200532%200130%2000&a=b":                          "",
+	} {
+		if want == "" {
+			want = text
+		}
+		require.Equal(t, want, Clean([]byte(text)), text)
+	}
+}
+
 func TestNamed(t *testing.T) {
 	for _, c := range []struct {
 		key, value string

@@ -18,6 +18,8 @@ var hostile = []string{
 	"4", "4 ", "4111 ", "4111-", "1234567890123 ", "123-45-", "DE89 ", "DE12", "eyJ", "-eyJ", "eyJ.", "eyJhIjoxfQ.", "AKIA", "sk-", "sk-a-", "ghp_", "_", "-", "-----BEGIN ",
 	"-----BEGIN PRIVATE KEY", "xoxb-", "Bearer ", "Bearer a-", "bearer+a+", "bearer=a", "basic+QUFB", "Basic ", "basic QUFB", "://", "://a:b", "://a:***@", "%3A%2F%2F", "%3A%2F%2Fa%3A", "=", " =", ":", " :", "]", `\`, `"`, "%22", "%22token%22%3A%22***",
 	"é@", "x@tcp(", "a:x@tcp(", "\xff", "token=arn:" + then + "-", "a:***@tcp(", "glpat-", "sin=1 1 1 1 ", "111.444.777-", "cpf=", "token=token{", "cookie=;", "page token=", "eyw", "ewo.", "cookie:token:cookie:%(***", `"--token","`, `"--token",'***`, `'--token',\"***`,
+	`\u003d`, `\u0022`, `token\u003d`, `token\u003d\u0022***`, `token\\\u003d\\\u0022***`, "\x1b[0m", "token=\x1b[0m", "token\x1b[0m=", "\x1b[0m=", `\u001b[0m`,
+	`token=" `, `"token=" `, `token=\" `, `token=A('***`, `token=A('`, `token:A("\"***`, "token: a/b: ", "token: oauth2:", "\nglpat-", "\\ncookie: a1b2c3", "DE89+3704+", "DE89%20",
 	`"411 `, `"a":"411 `, `"a":"411 1"`, `"a":       "411"`,
 }
 

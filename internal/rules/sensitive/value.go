@@ -43,11 +43,19 @@ func (c *scanner) named(i, width int, equals bool) finding {
 	if !c.mayName(start, end, equals) {
 		return finding{}
 	}
-	blank := v
-	for v < len(s) && isBlank(s[v]) {
-		v++
+	blank := 0
+	for v < len(s) && (isBlank(s[v]) || s[v] == esc || s[v] == '\\') {
+		if isBlank(s[v]) {
+			blank++
+			v++
+			continue
+		}
+		to := colorEnd(s, v)
+		if to == v {
+			break
+		}
+		v = to
 	}
-	blank = v - blank
 	if v < len(s) && s[v] == '[' && !has(s, v, "[]") { // [Bearer x], ["x"], [REDACTED]
 		v++
 	}
@@ -338,28 +346,33 @@ func isQuote(c byte) bool { return c == '"' || c == '\'' || c == '`' }
 const maxEscape = 7
 
 // keyEnd returns the end of the key before the separator at i, and whether it
-// is quoted: "key":, key =, \"key\":, user[key]=, %22key%22%3A.
+// is quoted: "key":, key =, \"key\":, user[key]=, %22key%22%3A, \u0022key\u0022:.
 func keyEnd(s []byte, i int) (end int, quoted bool) {
-	for i > 0 && isBlank(s[i-1]) {
-		i--
+	for i > 0 && (isBlank(s[i-1]) || s[i-1] == 'm') {
+		if isBlank(s[i-1]) {
+			i--
+			continue
+		}
+		from := colorStart(s, i)
+		if from == i {
+			break
+		}
+		i = from
 	}
 	for range 2 {
 		switch {
-		case i == 0:
+		case i == 0 || is(s[i-1], letter) && (i < 3 || s[i-3] != '%'):
 			return i, quoted
 		case s[i-1] == ']':
 			i--
-		case isQuote(s[i-1]):
+		case isQuote(s[i-1]), encodedQuote(s, i) > 0:
 			quoted = true
-			i--
+			i -= max(1, encodedQuote(s, i))
 			for range maxEscape {
 				if i > 0 && s[i-1] == '\\' {
 					i--
 				}
 			}
-		case percent(s, i-3) == '"':
-			quoted = true
-			i -= 3
 		case hasPrefixFold(s, i-3, "%5d"):
 			i -= 3
 		default:
@@ -384,7 +397,7 @@ func isStringPrefix(s []byte, v int) bool {
 }
 
 // quotedValue returns the inside of the quoted value at v: "x", 'x', \"x\",
-// b'x', %22x%22. A value whose end is cut off reaches to the end of the text.
+// b'x', %22x%22, \u0022x\u0022. A value whose end is cut off reaches to the end of the text.
 func quotedValue(s []byte, v int) (from, to int, ok bool) {
 	if isStringPrefix(s, v) { // b'x'
 		v++
@@ -401,12 +414,16 @@ func quotedValue(s []byte, v int) (from, to int, ok bool) {
 		v++
 		level++
 	}
-	if v >= len(s) || !isQuote(s[v]) {
+	switch {
+	case v < len(s) && isQuote(s[v]):
+		from = v + 1
+	case level > 0 && isQuote(unicode(s, v-1)):
+		from = v - 1 + unicodeLen
+	default:
 		return 0, 0, false
 	}
-	from = v + 1
 	for i := from; ; {
-		q := bytes.IndexByte(s[i:], s[v])
+		q := bytes.Index(s[i:], s[v:from])
 		if q < 0 {
 			return from, len(s), true
 		}
@@ -415,7 +432,7 @@ func quotedValue(s []byte, v int) (from, to int, ok bool) {
 		for i-escapes > from && s[i-escapes-1] == '\\' && escapes <= maxEscape {
 			escapes++
 		}
-		if escapes <= level || level == 0 && escapes%2 == 0 {
+		if (escapes <= level || level == 0 && escapes%2 == 0) && (escapes > 0 || s[v] != 'u') {
 			return from, i - min(escapes, level), true
 		}
 		i++
