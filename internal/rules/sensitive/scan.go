@@ -15,6 +15,10 @@ type scanner struct {
 	pos int
 	// shapes skips secrets by name.
 	shapes bool
+	// The quotation marks of the strings that are open at quotesTo: for each of quotes, one bit for each number of
+	// backslashes before it.
+	open     [len(quotes)]uint8
+	quotesTo int
 	// userinfo is the position of the '@' after the user part of the last
 	// URL; it is not the '@' of an e-mail address.
 	userinfo int

@@ -120,6 +120,38 @@ func TestEscapes(t *testing.T) {
 	}
 }
 
+// TestClosingQuotes: a quotation mark after a name may end the string that contains the name.
+func TestClosingQuotes(t *testing.T) {
+	for text, want := range map[string]string{
+		`path="/login?token=" status=200`:                   "",
+		`level=info msg="enter password:" pid=12345`:        "",
+		`level=error msg="invalid token: " code=a1b2c3`:     "",
+		`<a href="/cb?token=" class="b">y</a>`:              "",
+		`{"m":"path=\"/login?token=\" status=200"}`:         "",
+		`{"m":"path=\u0022/login?token=\u0022 status=200"}`: "",
+		"run `password:` with care, don't `echo`":           "",
+		`w='say "x"' at='/cb?token=' n=1`:                   "",
+		`a=5" msg="no password:" n=12`:                      "",
+		`user="" msg="token=", n=1`:                         "",
+		`path="/login?token=x" password=" hunter2"`:         `path="/login?token=[redacted]" password="[redacted]"`,
+		`user=" " password=" hunter2"`:                      `user=" " password="[redacted]"`,
+		`prompt="Enter: " password=") x"`:                   `prompt="Enter: " password="[redacted]"`,
+		`5" wide password=", x1"`:                           `5" wide password="[redacted]"`,
+		`don't use password=' hunter2'`:                     `don't use password='[redacted]'`,
+		`b", user="bob" password=" x1"`:                     `b", user="bob" password="[redacted]"`,
+		`msg="set password="/x1y2z3" done"`:                 `msg="set password="[redacted]" done"`,
+		`msg="set password="hunter2" done"`:                 `msg="set password="[redacted]" done"`,
+		"a=\"b\npassword=\" hunter2\"":                      "a=\"b\npassword=\"[redacted]\"",
+		`{"m":"a=\"b","n":"password=\" hunter2\""}`:         `{"m":"a=\"b","n":"password=\"[redacted]\""}`,
+		`msg="x" {"password":" hunter2"}`:                   `msg="x" {"password":"[redacted]"}`,
+	} {
+		if want == "" {
+			want = text
+		}
+		require.Equal(t, want, Clean([]byte(text)), text)
+	}
+}
+
 func TestNamed(t *testing.T) {
 	for _, c := range []struct {
 		key, value string
@@ -235,7 +267,7 @@ func TestCleanLeavesNoValue(t *testing.T) {
 	for _, text := range []string{
 		"password=" + secret, "password: " + secret, `"token":"` + secret + `"`, `{\"token\":\"` + secret + `\"}`, "user[password]=" + secret, "%22token%22%3A%22" + secret + "%22",
 		"https://app:" + secret + "@db", "Bearer " + secret + secret, "Cookie: a=b; c=" + secret, "Authorization: Digest " + secret, "https%3A%2F%2Fu%3A" + secret + "%40h",
-		"password=\"a b " + secret + "\"", "sk-" + secret + secret, "ghp_" + secret + secret, "app:" + secret + "@tcp(db)", "password=a," + secret,
+		"password=\"a b " + secret + "\"", "password=SecretStr('" + secret + "')", `{"m":"password=SecretStr(\"` + secret + `\")"}`, "sk-" + secret + secret, "ghp_" + secret + secret, "app:" + secret + "@tcp(db)", "password=a," + secret,
 	} {
 		require.NotContains(t, Clean([]byte(text)), secret, text)
 	}
@@ -501,6 +533,20 @@ func TestNoSecrets(t *testing.T) {
 		{`{"secret":"default/my-tls"}`, `{"secret":"default+my/tls"}`},
 		{"private_key: /etc/tls/server.key", "private_key: 9etc/tls/Server.key"},
 		{`private_key: C:\keys\server.pem`, `private_key: C-keys-server.pem`},
+		{"authorization: /etc/acme/policy1", "authorization: users/default1"},
+		{"invalid cookie: /login", "invalid cookie: /login; a=b"},
+		{`authorization: "/etc/acme/policy1"`, `authorization: "Token /etc/acme/policy1"`},
+		{"authorization: /aj4/4aaqskzjrg", "authorization: /aj4/4AAQSkZJRg"},
+		{"get token: oauth2: cannot fetch token: 400 Bad Request", "get token: hunter2: cannot fetch token"},
+		{`get token: oauth2: "invalid_grant" "Bad Request"`, `get token: oauth2: "aB3dE5" "Bad Request"`},
+		{"decode secret: base64: illegal data", "decode secret: base64: aHVudGVyMg=="},
+		{"verify token: sha256: mismatch", `verify token: "sha256:" mismatch`},
+		{"verify token: crypto/rsa: verification error", "verify token=crypto/rsa: verification error"},
+		{"token: java.io.IOException: 401", "token: java.io.IOException2: 401"},
+		{"invalid cookie: /login: no value", "invalid cookie: /Login: no value"},
+		{"password=SecretStr('**********')", "password=SecretStr('hunter2')"},
+		{"{\"m\":\"password=SecretBytes(b\\\"***\\\")\"}", "{\"m\":\"password=SecretBytes(b\\\"hunter2\\\")\"}"},
+		{"password=SecretStr('')", "password=secret1('')"},
 		{"token: ./config/token.txt", "token: /9j/4AAQSkZJRg"},
 		{"password=[object Object]", "password=[objects]"},
 		{"sessionid=155313 proto=17", "sessionid=15531f proto=17"},

@@ -63,6 +63,9 @@ func (c *scanner) named(i, width int, equals bool) finding {
 		return finding{}
 	}
 
+	if !quotedKey && c.closesString(i, v) { // msg="enter password:" user=17
+		return finding{}
+	}
 	if from, to, ok := quotedValue(s, v); ok {
 		if from < to && s[from-1] != '\'' && to+1 < len(s) && s[to+1] == '.' { // "a"."token" = "b"."token"
 			return finding{}
@@ -202,13 +205,21 @@ func (c *scanner) unquoted(n *name, v int, equals, spaced, quotedKey bool) findi
 		end = c.lineEnd(v, end)
 	}
 	value := s[v:end]
-	if len(value) == 0 || value[0] == '{' || !equals && !telling(s[whole:end]) {
+	if len(value) == 0 || value[0] == '{' || !equals && (!telling(s[whole:end]) || startsError(n, s, whole, end)) {
 		return finding{}
+	}
+	if isConstructor(value) { // password=SecretStr('hunter2')
+		if from, to, ok := quotedValue(s, end); ok {
+			if c.exempt(n, from, to) {
+				return finding{}
+			}
+			return c.secret(n, whole, v, to)
+		}
 	}
 	if n.prose && !quotedKey && isCounter(value) {
 		return finding{}
 	}
-	if isReference(n, value, spaced) || !equals && namesObject(n, value) || c.exempt(n, v, end) {
+	if isReference(n, value, spaced) || !equals && v == whole && namesObject(n, value) || c.exempt(n, v, end) {
 		return finding{}
 	}
 	return c.secret(n, whole, v, spanEnd(s, end, len(s), n.line))
@@ -439,6 +450,74 @@ func quotedValue(s []byte, v int) (from, to int, ok bool) {
 	}
 }
 
+// quotes are the quotation marks.
+var quotes = [...]byte{'"', '\'', '`'}
+
+// quoteAt returns the index in quotes of the quotation mark or of its escape (\u0022) at i, after any backslashes, and its
+// end; -1 if there is none.
+func quoteAt(s []byte, i int) (kind, end int) {
+	c := s[i]
+	if end = i + 1; c == 'u' {
+		c, end = unicode(s, i-1), i-1+unicodeLen
+	}
+	return bytes.IndexByte(quotes[:], c), end
+}
+
+// closesString reports whether the quotation mark at v, after a name and the separator at i, ends a string that began
+// before on the line, and does not begin a value: path="/login?token=" status=200. It reads the text before once.
+func (c *scanner) closesString(i, v int) bool {
+	s := c.s
+	first := v
+	for v < len(s) && s[v] == '\\' && v-first < maxEscape {
+		v++
+	}
+	if v >= len(s) {
+		return false
+	}
+	kind, end := quoteAt(s, v)
+	if kind < 0 || end < len(s) && s[end] > ' ' && bytes.IndexByte([]byte(`,;)]}>\"'`+"`"), s[end]) < 0 {
+		return false
+	}
+	c.lookups += max(0, i-c.quotesTo) / bytesPerLookup
+	escapes := 0
+	for c.quotesTo < i {
+		at := c.quotesTo
+		c.quotesTo++
+		switch s[at] {
+		case '\\':
+			escapes++
+			continue
+		case '\n':
+			c.open = [len(quotes)]uint8{}
+		case '"', '\'', '`', 'u':
+			if kind, end := quoteAt(s, at); kind >= 0 && escapes <= maxEscape {
+				c.quote(kind, escapes, at-escapes, end)
+				c.quotesTo = end
+			}
+		}
+		escapes = 0
+	}
+	return c.open[kind]&(1<<(v-first)) != 0
+}
+
+// quote updates the open strings for the quotation mark in s[start:end], with its backslashes. The text around it
+// decides, so that an unbalanced one (5" wide) does not reverse the meaning of those after it.
+func (c *scanner) quote(kind, escapes, start, end int) {
+	s := c.s
+	opens := start == 0 || s[start-1] <= ' ' || bytes.IndexByte([]byte("=:([{,;<>|&+"), s[start-1]) >= 0
+	closes := end >= len(s) || is(s[end], stop) || s[end] == '.' || s[end] == ':' || s[end] == '/'
+	open := &c.open[kind]
+	*open &= 1<<(escapes+1) - 1 // a string ends with the one around it
+	switch bit := uint8(1) << escapes; {
+	case opens && !closes:
+		*open |= bit
+	case closes && !opens:
+		*open &^= bit
+	case opens || quotes[kind] != '\'': // don't
+		*open ^= bit
+	}
+}
+
 // bracketed returns the end of a placeholder in brackets at v, such as <hidden>,
 // ${NAME}, %(name)s, {{name}} or {{ name }}; v when there is none.
 func bracketed(s []byte, v int) int {
@@ -507,6 +586,71 @@ func isField(v []byte) bool {
 	return end < len(v) && v[end] == ':'
 }
 
+// errorPrefixes are the packages and formats with a digit or a symbol in their name that errors begin with.
+var errorPrefixes = map[string]bool{
+	"base32": true, "base64": true, "ed25519": true, "go-jose": true, "jwt-go": true, "oauth2": true, "pkcs12": true,
+	"sha256": true, "sha384": true, "sha512": true,
+}
+
+// startsError reports whether the unquoted value s[v:end] after a colon is the class of an error, or a package, a path or
+// namespace/name with a colon, and a word follows: get token: oauth2: cannot fetch, token: crypto/rsa: verification error.
+func startsError(n *name, s []byte, v, end int) bool {
+	value := s[v:end]
+	if value[len(value)-1] != ':' {
+		return isErrorClass(value)
+	}
+	const longest = 256
+	if value = value[:len(value)-1]; len(value) > longest {
+		return false
+	}
+	if isErrorClass(value) {
+		return true
+	}
+	if !errorPrefixes[string(value)] && !namesObject(n, value) {
+		return false
+	}
+	from := end
+	for from < len(s) && isBlank(s[from]) {
+		from++
+	}
+	if from < len(s) && s[from] == '"' { // oauth2: "invalid_grant"
+		from++
+	}
+	to := from
+	for to < len(s) && (is(s[to], lower) || s[to] == '_') {
+		to++
+	}
+	return end < from && from < to && (to == len(s) || is(s[to], stop) || s[to] == ':' || s[to] == '.')
+}
+
+// isErrorClass reports whether v is the name of the class of an error: java.io.IOException.
+func isErrorClass(v []byte) bool {
+	return (bytes.HasSuffix(v, []byte("Exception")) || bytes.HasSuffix(v, []byte("Error"))) && isClass(v)
+}
+
+// isClass reports whether v is the name of a class, with or without its package.
+func isClass(v []byte) bool {
+	class := 0
+	for i, c := range v {
+		switch {
+		case c == '.':
+			class = i + 1
+		case !is(c, alnum) && c != '_':
+			return false
+		}
+	}
+	return class < len(v) && is(v[class], upper)
+}
+
+// isConstructor reports whether v is the name of a class, a parenthesis and the letter of a string literal, if any.
+func isConstructor(v []byte) bool {
+	end := len(v)
+	if v[end-1] == 'b' || v[end-1] == 'u' {
+		end--
+	}
+	return end > 0 && v[end-1] == '(' && isClass(v[:end-1])
+}
+
 // isReference reports whether the value is code: the field of the same name of
 // another thing, as in a.token = b.token, or, when spaced, a call.
 func isReference(n *name, v []byte, spaced bool) bool {
@@ -539,10 +683,12 @@ func isCounter(v []byte) bool {
 }
 
 // namesObject reports whether the value after a colon is where the secret is kept, a path
-// or namespace/name, and not the secret: secret: kube-system/registry-credentials.
+// or namespace/name, and not the secret: secret: kube-system/registry-credentials. Of credentials and cookies, only an
+// absolute path in lower case counts.
 func namesObject(n *name, v []byte) bool {
 	const longest = 256
-	if n.scheme || n.line || len(v) > longest {
+	header := n.scheme || n.line
+	if len(v) > longest || header && !has(v, 0, "/") {
 		return false
 	}
 	path := isPath(v)
@@ -558,7 +704,7 @@ func namesObject(n *name, v []byte) bool {
 			}
 			slashes++
 		case is(c, lower|digit) || c == '.' || c == '-' || c == '_':
-		case path && (is(c, upper) || c == ':'):
+		case path && !header && (is(c, upper) || c == ':'):
 		default:
 			return false
 		}
