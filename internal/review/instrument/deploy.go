@@ -73,7 +73,7 @@ func (s *service) alone() bool {
 	return true
 }
 
-// container returns the container of a workload that runs an image named like the service, or nil.
+// container returns the container of a workload if it runs an image named like the service, otherwise nil.
 func (s *service) container(f *configfile.File, deployed configfile.Service) *yaml.Node {
 	image, _, _ := strings.Cut(path.Base(deployed.Image), ":")
 	image, _, _ = strings.Cut(image, "@")
@@ -82,7 +82,7 @@ func (s *service) container(f *configfile.File, deployed configfile.Service) *ya
 	}
 	for _, pod := range []*yaml.Node{configfile.Get(f.YAML, "spec", "template", "spec"), configfile.Get(f.YAML, "spec", "jobTemplate", "spec", "template", "spec")} {
 		for _, c := range configfile.Items(configfile.Get(pod, "containers")) {
-			if configfile.Text(configfile.Get(c, "image")) == deployed.Image {
+			if start, _ := f.Range(configfile.Get(c, "name")); start == deployed.Start { // names of several pods may be the same
 				return c
 			}
 		}

@@ -177,6 +177,54 @@ func TestContainers(t *testing.T) {
 	}
 }
 
+// TestPods: each container of a pod that runs the image of the service is named once.
+func TestPods(t *testing.T) {
+	const (
+		own   = "        - name: web\n          image: registry/shop:1\n"
+		more  = "        - name: worker\n          image: registry/shop:1\n          args: [flask, worker]\n"
+		other = "        - name: proxy\n          image: envoyproxy/envoy:v1.30\n"
+	)
+	for name, tt := range map[string]struct {
+		initial, containers string
+		want                int // named containers
+	}{
+		"one":               {"", own, 1},
+		"two of one image":  {"", own + more, 2},
+		"another image":     {"", other + own, 1},
+		"an init container": {"      initContainers:\n" + strings.ReplaceAll(more, "worker", "migrate"), own, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "shop")
+			p := apply(t, dir, instrument.Minimum, map[string]string{
+				"requirements.txt": "flask\n", "Dockerfile": "FROM python:3.12\nCMD [\"flask\", \"run\"]\n",
+				"web.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\nspec:\n  template:\n    spec:\n" + tt.initial + "      containers:\n" + tt.containers,
+			})
+			for _, f := range p.Files {
+				if f.Path == "web.yaml" {
+					require.Equal(t, tt.want, strings.Count(string(f.After), "name: OTEL_SERVICE_NAME"), "%s", f.After)
+				}
+			}
+		})
+	}
+}
+
+// apply writes files and changes them. A second patch is empty.
+func apply(t *testing.T, dir string, kind instrument.Kind, files map[string]string) *patch.Patch {
+	t.Helper()
+	for name, text := range files {
+		name = filepath.Join(dir, filepath.FromSlash(name))
+		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o700))
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+	}
+	p, root, err := makePatch(t, newParser(t), dir, kind)
+	require.NoError(t, err)
+	require.NoError(t, p.Apply(root))
+	again, _, err := makePatch(t, newParser(t), dir, kind)
+	require.NoError(t, err)
+	require.Empty(t, again.Files)
+	return p
+}
+
 // TestGoMain: a formatted program stays formatted, whatever its main function is like.
 func TestGoMain(t *testing.T) {
 	const setup = "\tdefer startTelemetry()()\n"
