@@ -145,7 +145,7 @@ func (p *javaProject) setup() bool {
 			}
 		}
 	}
-	for _, f := range p.dockerfiles("jvm") {
+	for _, f := range p.dockerfiles(runtimeJava) {
 		for _, a := range javaVendorAgents {
 			if !is && mentions(f, a) {
 				vendor, is = a, true
@@ -215,7 +215,7 @@ func (p *javaProject) oldAPI() string {
 
 // startsAgent reports whether a build or deployment file starts the Java agent of OpenTelemetry.
 func (p *javaProject) startsAgent() bool {
-	own := append(p.dockerfiles("jvm"), p.manifests...)
+	own := append(p.dockerfiles(runtimeJava), p.manifests...)
 	return slices.ContainsFunc(p.configs, func(f *configfile.File) bool {
 		if (f.Kind == configfile.Manifest || f.Kind == configfile.Dockerfile) && !slices.Contains(own, f) {
 			return false

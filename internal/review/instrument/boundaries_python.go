@@ -150,7 +150,7 @@ func (p *pythonService) dependencies() bool {
 			}
 		}
 	}
-	for _, f := range p.dockerfiles("cpython") {
+	for _, f := range p.dockerfiles(runtimePython) {
 		p.all = p.all || mentions(f, "opentelemetry-bootstrap")
 	}
 	return api

@@ -311,7 +311,7 @@ func (p *pythonService) helper(name string, needed map[string]bool) bool {
 
 // copies adds the module to images that copy single files or directories.
 func (p *pythonService) copies(name string) {
-	for _, f := range p.dockerfiles("cpython") {
+	for _, f := range p.dockerfiles(runtimePython) {
 		stage, ok := lastStage(f)
 		if !ok || path.Dir(name) != path.Dir(f.Path) {
 			continue

@@ -4,6 +4,7 @@ package instrument
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"path"
@@ -28,8 +29,8 @@ const environment = "deployment.environment.name=${DEPLOYMENT_ENVIRONMENT:-devel
 
 // deployments adds the variables of the service to Compose files and Kubernetes objects. more are those that the language
 // needs besides. starts, if it is not nil, instruments a container that overrides the command of its image, and returns the
-// variables that it needs.
-func (s *service) deployments(starts func(f *configfile.File, container *yaml.Node) []variable, more ...variable) {
+// variables that it needs. images are the Dockerfiles of the service.
+func (s *service) deployments(images []*configfile.File, starts func(f *configfile.File, container *yaml.Node) []variable, more ...variable) {
 	if starts == nil {
 		starts = func(*configfile.File, *yaml.Node) []variable { return nil }
 	}
@@ -37,7 +38,7 @@ func (s *service) deployments(starts func(f *configfile.File, container *yaml.No
 		for _, deployed := range f.Services {
 			switch f.Kind {
 			case configfile.Compose:
-				if deployed.Image != "" || !s.builds(deployed.Build) {
+				if !s.builds(f, deployed, images) {
 					continue
 				}
 				container := child(configfile.Get(f.YAML, "services"), deployed.Name)
@@ -60,17 +61,37 @@ func (s *service) deployments(starts func(f *configfile.File, container *yaml.No
 	}
 }
 
-// builds reports whether a directory that an image is built from is that of the service.
-func (s *service) builds(dir string) bool { return dir == s.dir || dir != "" && s.alone() }
+// builds reports whether a service of a Compose file is built from the directory of the service, or by one of its Dockerfiles.
+func (s *service) builds(f *configfile.File, deployed configfile.Service, images []*configfile.File) bool {
+	_, file := buildOf(f, deployed.Name)
+	named := func(f *configfile.File) bool { return f.Path == file }
+	if slices.ContainsFunc(images, named) {
+		return true
+	}
+	// A Dockerfile of another name may be that of a program beside the service, such as its proxy.
+	return deployed.Build == s.dir && (path.Base(file) == "Dockerfile" || !slices.ContainsFunc(s.configs, named))
+}
+
+// buildOf returns the context of the image of a service in a Compose file, and its Dockerfile. It returns "" for what is unknown.
+func buildOf(f *configfile.File, name string) (context, file string) {
+	build := configfile.Get(f.YAML, "services", name, "build")
+	context = configfile.Text(build)
+	if context == "" {
+		context = configfile.Text(configfile.Get(build, "context"))
+		file = configfile.Text(configfile.Get(build, "dockerfile"))
+	}
+	if build == nil || strings.ContainsAny(context+file, "$:") || path.IsAbs(context) || path.IsAbs(file) {
+		return "", ""
+	}
+	context = path.Join(path.Dir(f.Path), context)
+	return context, path.Join(context, cmp.Or(file, "Dockerfile"))
+}
 
 // alone reports whether the service is the only one of the repository.
 func (s *service) alone() bool {
-	for _, f := range s.configs {
-		if f.Kind == configfile.Manifest && path.Dir(f.Path) != s.dir {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(s.configs, func(f *configfile.File) bool {
+		return f.Kind == configfile.Manifest && projectDir(f) != s.dir
+	})
 }
 
 // container returns the container of a workload if it runs an image named like the service, otherwise nil.
@@ -277,15 +298,92 @@ func kubernetesEntry(variables []variable) (lines []string) {
 	return lines
 }
 
-// dockerfiles returns the files that build an image of the service.
-func (s *service) dockerfiles(runtime string) []*configfile.File {
+// runtime is how the images of a language are recognized.
+type runtime struct {
+	name     string         // configfile.File.Runtime
+	programs *regexp.Regexp // words of a command that starts a program of the language
+	base     *regexp.Regexp // names of base images
+	installs *regexp.Regexp // lines that install the dependencies of the project, nil if the image needs none
+}
+
+var (
+	runtimeNode = &runtime{
+		"nodejs",
+		regexp.MustCompile(`^(node(js)?|npm|npx|yarn|pnpm|pm2(-runtime)?|tsx|ts-node|nodemon)$`),
+		regexp.MustCompile(`(^|[/-])node(js)?([:@]|-?\d|$)`),
+		regexp.MustCompile(`(?m)\bpackage[*a-z-]*\.json|\b(npm (ci|i|install)|yarn( install)?|pnpm (i|install))[ \t]*(-|[&;\\]|\r?$)`),
+	}
+	runtimePython = &runtime{
+		"cpython",
+		regexp.MustCompile(`^(python[\d.]*|` + strings.Join(pythonCommands, "|") + `|` + pythonInstrument + `)$`),
+		regexp.MustCompile(`python`),
+		regexp.MustCompile(`(?mi)\b(requirements[\w.-]*(\.(txt|in)|/)|pyproject\.toml|setup\.cfg|pipfile|poetry|uv sync|pipenv|pdm)\b|pip3? install\b.*\s\.(\[|\s|$)`),
+	}
+	runtimeJava = &runtime{
+		"jvm",
+		regexp.MustCompile(`^(java|catalina\.sh|.*\.jar)$`),
+		regexp.MustCompile(`java|jdk|jre|tomcat|jetty`),
+		nil,
+	}
+	runtimeGo = &runtime{"go", nil, nil, regexp.MustCompile(`golang|\bgo (build|install)\b`)}
+)
+
+// dockerfiles returns the files that build an image of the service: those in its directory, those that a Compose file builds from
+// it, and in a repository with one project those that install and start it. An image of another language, or one on a base of
+// no language that starts something else, is none.
+func (s *service) dockerfiles(r *runtime) []*configfile.File {
 	var all []*configfile.File
 	for _, f := range s.configs {
-		if f.Kind == configfile.Dockerfile && (f.Runtime == runtime || f.Runtime == "") && (path.Dir(f.Path) == s.dir || s.alone()) {
+		if f.Kind == configfile.Dockerfile && s.image(f, r) {
 			all = append(all, f)
 		}
 	}
 	return all
+}
+
+// image reports whether a Dockerfile builds an image of the service.
+func (s *service) image(f *configfile.File, r *runtime) bool {
+	stage, ok := lastStage(f)
+	installs := r.installs == nil || r.installs.Match(f.Source)
+	starts := r.programs == nil && installs || slices.ContainsFunc(stage, func(i instruction) bool {
+		return r.programs != nil && slices.ContainsFunc(i.command(), func(w string) bool { return r.programs.MatchString(path.Base(w)) })
+	})
+	base := r.base != nil && r.base.Match(bytes.ToLower(f.Source[f.RuntimeStart:f.RuntimeEnd]))
+	switch dir := path.Dir(f.Path); {
+	case f.Runtime != r.name && (f.Runtime != "" || ok && !starts && !base):
+		return false
+	case dir == s.dir:
+		return true
+	case slices.ContainsFunc(s.configs, func(m *configfile.File) bool { return m.Kind == configfile.Manifest && projectDir(m) == dir }):
+		return false
+	}
+	built := false
+	for _, c := range s.configs {
+		if c.Kind != configfile.Compose {
+			continue
+		}
+		for _, deployed := range c.Services {
+			switch context, file := buildOf(c, deployed.Name); {
+			case file != f.Path:
+			case context != s.dir:
+				return false
+			default:
+				built = true
+			}
+		}
+	}
+	return built || (f.Runtime == r.name || r.programs == nil) && starts && installs && s.alone()
+}
+
+// command returns the words of the command of an instruction, and those that it gives to a shell.
+func (i *instruction) command() (words []string) {
+	if i.keyword != "CMD" && i.keyword != "ENTRYPOINT" {
+		return nil
+	}
+	for _, w := range i.words {
+		words = append(words, strings.FieldsFunc(w.text, func(r rune) bool { return strings.ContainsRune(" \t\n\"';&", r) })...)
+	}
+	return words
 }
 
 // instruction is an instruction of a Dockerfile.

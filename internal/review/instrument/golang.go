@@ -139,7 +139,7 @@ func (s *service) golang(m *configfile.File) (bool, error) {
 			return false, err
 		}
 	}
-	s.deployments(nil)
+	s.deployments(s.dockerfiles(runtimeGo), nil)
 	return true, nil
 }
 

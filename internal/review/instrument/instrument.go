@@ -135,7 +135,7 @@ func (p *plan) services() []*service {
 		if f.Kind != configfile.Manifest || !slices.Contains([]string{configfile.Go, configfile.NPM, configfile.PyPI, configfile.Maven}, f.Ecosystem) {
 			continue
 		}
-		dir := path.Dir(f.Path)
+		dir := projectDir(f)
 		s := byDir[dir]
 		if s == nil {
 			if len(all) == maxProjects {
@@ -150,6 +150,15 @@ func (p *plan) services() []*service {
 		s.manifests = append(s.manifests, f)
 	}
 	return all
+}
+
+// projectDir returns the directory of the project that a manifest describes.
+func projectDir(f *configfile.File) string {
+	dir := path.Dir(f.Path)
+	if f.Ecosystem == configfile.PyPI && path.Base(dir) == "requirements" {
+		return path.Dir(dir)
+	}
+	return dir
 }
 
 // names are where manifests name their project.
@@ -172,7 +181,7 @@ func (p *plan) serviceName(f *configfile.File) string {
 			return string(m[1])
 		}
 	}
-	name := path.Base(path.Dir(f.Path))
+	name := path.Base(projectDir(f))
 	if name == "." {
 		name = p.name
 	}

@@ -9,6 +9,7 @@ import (
 	"go/format"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -204,6 +205,55 @@ func TestPods(t *testing.T) {
 					require.Equal(t, tt.want, strings.Count(string(f.After), "name: OTEL_SERVICE_NAME"), "%s", f.After)
 				}
 			}
+		})
+	}
+}
+
+// TestImages: only images of the service are changed, and only services of Compose files with such an image are named.
+func TestImages(t *testing.T) {
+	const (
+		nginx   = "FROM nginx:1.27\nCMD [\"nginx\", \"-g\", \"daemon off;\"]\n"
+		node    = "FROM node:22\nCOPY . .\nRUN npm ci\nCMD [\"node\", \"server.js\"]\n"
+		flask   = "FROM python:3.12\nCOPY . .\nRUN pip install -r requirements.txt\nCMD [\"flask\", \"run\"]\n"
+		worker  = "FROM python:3.12\nCOPY . .\nRUN pip install pika\nCMD [\"python\", \"worker.py\"]\n"
+		build   = "FROM golang:1.26 AS build\nCOPY . .\nRUN go build -o /app .\nFROM scratch\nCOPY --from=build /app /app\nCMD [\"/app\"]\n"
+		java    = "FROM eclipse-temurin:21-jre\nCOPY shop.jar /shop.jar\nCMD [\"java\", \"-jar\", \"/shop.jar\"]\n"
+		express = `{"name": "shop", "dependencies": {"express": "5"}}`
+		pom     = "<project><artifactId>shop</artifactId><dependencies><dependency><groupId>org.springframework.boot</groupId><artifactId>spring-boot-starter-web</artifactId></dependency></dependencies></project>"
+	)
+	goFiles := map[string]string{"go.mod": "module example.com/shop\n\ngo 1.26\n", "main.go": "package main\n\nimport \"net/http\"\n\nfunc main() { _ = http.ListenAndServe(\":1\", nil) }\n"}
+	for name, tt := range map[string]struct {
+		files map[string]string
+		want  []string // changed Dockerfiles, and services of compose.yaml that are named
+	}{
+		"a proxy beside Node.js":        {map[string]string{"package.json": express, "Dockerfile": node, "nginx/Dockerfile": nginx, "compose.yaml": "services:\n  web:\n    build: .\n  proxy:\n    build: ./nginx\n"}, []string{"Dockerfile", "web"}},
+		"a proxy beside Java":           {map[string]string{"pom.xml": pom, "Dockerfile": java, "nginx/Dockerfile": nginx}, []string{"Dockerfile"}},
+		"a proxy beside Go":             {map[string]string{"go.mod": goFiles["go.mod"], "main.go": goFiles["main.go"], "Dockerfile": build, "nginx/Dockerfile": nginx, "compose.yaml": "services:\n  web:\n    build: .\n  proxy:\n    build: ./nginx\n"}, []string{"web"}},
+		"a proxy in the directory":      {map[string]string{"package.json": express, "Dockerfile": node, "nginx.Dockerfile": nginx, "compose.yaml": "services:\n  web:\n    build: .\n  proxy:\n    build:\n      context: .\n      dockerfile: nginx.Dockerfile\n"}, []string{"Dockerfile", "web"}},
+		"another program":               {map[string]string{"api/requirements.txt": "flask\n", "api/Dockerfile": flask, "worker/Dockerfile": worker}, []string{"api/Dockerfile"}},
+		"the program, in a directory":   {map[string]string{"requirements.txt": "flask\n", "docker/Dockerfile": flask}, []string{"docker/Dockerfile"}},
+		"the program, of requirements":  {map[string]string{"requirements/requirements.txt": "flask\n", "Dockerfile": strings.Replace(flask, "-r ", "-r requirements/", 1)}, []string{"Dockerfile"}},
+		"the context":                   {map[string]string{"package.json": express, "lint/package.json": "{}", "docker/web.Dockerfile": node, "compose.yaml": "services:\n  web:\n    build:\n      context: .\n      dockerfile: docker/web.Dockerfile\n"}, []string{"docker/web.Dockerfile", "web"}},
+		"another context":               {map[string]string{"package.json": express, "mock/Dockerfile": node, "compose.yaml": "services:\n  mock:\n    build: mock\n"}, nil},
+		"a base of the language":        {map[string]string{"package.json": express, "Dockerfile": "FROM registry.example.com/base/node-22:1\nCMD [\"./start.sh\"]\n"}, []string{"Dockerfile"}},
+		"a base of no language":         {map[string]string{"package.json": express, "Dockerfile": "FROM debian:12\nRUN apt-get install -y nodejs\nCMD [\"sh\", \"-c\", \"exec node server.js\"]\n"}, []string{"Dockerfile"}},
+		"Go, in a directory":            {map[string]string{"go.mod": goFiles["go.mod"], "main.go": goFiles["main.go"], "docker/Dockerfile": build, "compose.yaml": "services:\n  web:\n    build:\n      context: .\n      dockerfile: docker/Dockerfile\n"}, []string{"web"}},
+		"a program of another manifest": {map[string]string{"package.json": express, "worker/package.json": express, "worker/Dockerfile": node, "compose.yaml": "services:\n  worker:\n    build:\n      context: .\n      dockerfile: worker/Dockerfile\n"}, []string{"worker", "worker/Dockerfile"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, f := range apply(t, filepath.Join(t.TempDir(), "shop"), instrument.Minimum, tt.files).Files {
+				switch {
+				case strings.HasSuffix(f.Path, "Dockerfile"):
+					got = append(got, f.Path)
+				case f.Path == "compose.yaml":
+					for _, named := range regexp.MustCompile(`OTEL_SERVICE_NAME: "(\w+)"`).FindAllStringSubmatch(string(f.After), -1) {
+						got = append(got, named[1])
+					}
+				}
+			}
+			slices.Sort(got)
+			require.Equal(t, tt.want, got)
 		})
 	}
 }

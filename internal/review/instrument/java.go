@@ -34,7 +34,8 @@ func (s *service) java() bool {
 		return true
 	}
 	started := false
-	for _, f := range s.dockerfiles("jvm") {
+	images := s.dockerfiles(runtimeJava)
+	for _, f := range images {
 		if mentions(f, "-javaagent:") {
 			started = true
 			continue
@@ -54,6 +55,6 @@ func (s *service) java() bool {
 	if !started {
 		s.leave(m.Path, 0, "Start the program with `-javaagent:"+path.Base(javaAgentFile)+"`, from "+strings.TrimSuffix(javaAgentURL, "/"+path.Base(javaAgentURL))+": no Dockerfile that starts it was found")
 	}
-	s.deployments(nil)
+	s.deployments(images, nil)
 	return true
 }

@@ -76,7 +76,8 @@ func (s *service) npm(m *configfile.File) bool {
 			started = true
 		}
 	}
-	for _, f := range s.dockerfiles("nodejs") {
+	images := s.dockerfiles(runtimeNode)
+	for _, f := range images {
 		if mentions(f, nodePackage) || mentions(f, "OTEL_SERVICE_NAME") {
 			started, inImage = true, inImage || mentions(f, nodePackage)
 			continue
@@ -99,7 +100,7 @@ func (s *service) npm(m *configfile.File) bool {
 	if !started && (start == nil || !strings.Contains(start[2], nodePackage)) {
 		s.leave(m.Path, 0, "Start the program with `NODE_OPTIONS="+strconv.Quote(options)+"`: no script and no Dockerfile that starts it was found")
 	}
-	s.deployments(func(f *configfile.File, container *yaml.Node) []variable {
+	s.deployments(images, func(f *configfile.File, container *yaml.Node) []variable {
 		command, _ := overridden(f, container)
 		switch words := commandWords(command); {
 		case command == nil || inImage || slices.Contains(words, "start"):
@@ -117,7 +118,7 @@ func (s *service) npm(m *configfile.File) bool {
 func (s *service) addNode(m *configfile.File) bool {
 	api, auto := nodeAPI20, nodeAuto20
 	runtime := m.RuntimeVersion
-	for _, f := range s.dockerfiles("nodejs") {
+	for _, f := range s.dockerfiles(runtimeNode) {
 		if f.RuntimeVersion != "" {
 			runtime = f.RuntimeVersion
 		}

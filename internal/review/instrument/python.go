@@ -66,7 +66,8 @@ func (s *service) python() bool {
 		return true
 	}
 	started := false
-	for _, f := range s.dockerfiles("cpython") {
+	images := s.dockerfiles(runtimePython)
+	for _, f := range images {
 		if mentions(f, pythonInstrument) {
 			started = true
 			continue
@@ -92,7 +93,7 @@ func (s *service) python() bool {
 	if !started {
 		s.leave(s.manifests[0].Path, 0, "Start the program with `"+pythonInstrument+"`, such as `"+pythonInstrument+" python app.py`: no Dockerfile that starts it was found")
 	}
-	s.deployments(s.startPython, variable{name: "OTEL_EXPORTER_OTLP_PROTOCOL", value: "http/protobuf"})
+	s.deployments(images, s.startPython, variable{name: "OTEL_EXPORTER_OTLP_PROTOCOL", value: "http/protobuf"})
 	return true
 }
 
@@ -104,7 +105,7 @@ func (s *service) startPython(f *configfile.File, container *yaml.Node) []variab
 	}
 	programs := append([]string{pythonInstrument}, pythonCommands...)
 	kept := 0 // images whose entry point starts the program
-	images := s.dockerfiles("cpython")
+	images := s.dockerfiles(runtimePython)
 	for _, image := range images {
 		stage, _ := lastStage(image)
 		if slices.ContainsFunc(stage, func(i instruction) bool {

@@ -58,7 +58,7 @@ func (p *plan) nearest(ecosystem string) map[string][]string {
 	files := map[string][]string{}
 	for _, f := range p.configs {
 		if f.Kind == configfile.Manifest && f.Ecosystem == ecosystem {
-			files[path.Dir(f.Path)] = nil
+			files[projectDir(f)] = nil
 		}
 	}
 	for _, name := range p.paths {
