@@ -22,6 +22,8 @@ import (
 type variable struct {
 	name, value string
 	field       string // of the pod that gives the value instead, for Kubernetes
+	mark        string // of options for a runtime: a container with other options needs the value too, unless they have this text
+	image       bool   // the image sets it, so containers without a value of their own have it
 }
 
 // environment is the variable with which a Compose file names its environment.
@@ -174,9 +176,11 @@ func (s *service) prefix(f *configfile.File, container, command *yaml.Node, prog
 // variables adds the variables that a container does not have yet.
 func (s *service) variables(f *configfile.File, name string, container *yaml.Node, key string, add []variable) {
 	add = slices.DeleteFunc(add, func(v variable) bool {
-		return slices.ContainsFunc(f.Environment, func(e configfile.Variable) bool {
-			return e.Name == v.name && e.Service == name
-		})
+		i := slices.IndexFunc(f.Environment, func(e configfile.Variable) bool { return e.Name == v.name && e.Service == name })
+		if i >= 0 && v.mark != "" && !strings.Contains(f.Environment[i].Value, v.mark) {
+			s.leave(f.Path, lineOf(f.Source, f.Environment[i].Start), "Add `"+v.value+"` to `"+v.name+"`: the container sets other options, which replace those of the image")
+		}
+		return i >= 0 || v.image
 	})
 	if container != nil && container.Kind == yaml.AliasNode {
 		s.leave(f.Path, container.Line, "Set "+listOf(add)+": the service is an alias of another one")
@@ -507,6 +511,17 @@ func (s *service) stageOf(f *configfile.File) ([]instruction, bool) {
 		s.leave(f.Path, 0, "The Dockerfile is left: it has parts that are not read, such as here-documents")
 	}
 	return stage, ok
+}
+
+// quoteOptions quotes options for a runtime as the value of a variable of an image, after those that its base or an earlier line
+// sets.
+func quoteOptions(name, options string) string {
+	return `"$` + name + " " + strings.TrimPrefix(quoteDocker(options), `"`)
+}
+
+// setsVariable reports whether an image sets a variable to a value with a text.
+func setsVariable(f *configfile.File, name, text string) bool {
+	return slices.ContainsFunc(f.Environment, func(v configfile.Variable) bool { return v.Name == name && strings.Contains(v.Value, text) })
 }
 
 // mentions reports whether a file of a deployment has a text already.

@@ -258,6 +258,48 @@ func TestImages(t *testing.T) {
 	}
 }
 
+// TestOptions: options of a runtime that an image or a container sets already stay, and a step names a container whose options replace
+// those of its image.
+func TestOptions(t *testing.T) {
+	const (
+		node    = "FROM node:20\nENV NODE_OPTIONS=--max-old-space-size=512\nCMD [\"node\", \"a.js\"]\n"
+		java    = "FROM eclipse-temurin:21-jre\nENV JAVA_TOOL_OPTIONS=-Xmx1g\nCMD [\"java\", \"-jar\", \"/shop.jar\"]\n"
+		express = `{"name": "shop", "scripts": {"start": "node a.js"}, "dependencies": {"express": "5"}}`
+		gradle  = "dependencies {\n    implementation 'org.springframework.boot:spring-boot-starter-web:3.2.0'\n}\n"
+		pod     = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: shop\nspec:\n  template:\n    spec:\n      containers:\n        - name: shop\n          image: shop:1\n          env:\n            - {name: NODE_OPTIONS, value: --max-old-space-size=300}\n"
+		step    = "the container sets other options, which replace those of the image"
+	)
+	for name, tt := range map[string]struct {
+		files map[string]string
+		want  string // in the Dockerfile
+		left  bool
+	}{
+		"Node.js":                {map[string]string{"package.json": express, "Dockerfile": node}, "NODE_OPTIONS=\"$NODE_OPTIONS --require @opentelemetry/auto-instrumentations-node/register\"\n", false},
+		"Node.js, Compose":       {map[string]string{"package.json": express, "Dockerfile": node, "compose.yaml": "services:\n  shop:\n    build: .\n    environment:\n      NODE_OPTIONS: --max-old-space-size=256\n"}, "NODE_OPTIONS=\"$NODE_OPTIONS --", true},
+		"Node.js, Kubernetes":    {map[string]string{"package.json": express, "Dockerfile": node, "k8s.yaml": pod}, "NODE_OPTIONS=\"$NODE_OPTIONS --", true},
+		"Node.js, the same":      {map[string]string{"package.json": express, "Dockerfile": node, "k8s.yaml": strings.Replace(pod, "--max", "--require @opentelemetry/auto-instrumentations-node/register --max", 1)}, "NODE_OPTIONS=\"$NODE_OPTIONS --", false},
+		"Node.js, npm start":     {map[string]string{"package.json": express, "Dockerfile": "FROM node:20\nCMD [\"npm\", \"start\"]\n", "k8s.yaml": pod}, "OTEL_SERVICE_NAME=\"shop\"\n", false},
+		"Node.js, a container":   {map[string]string{"package.json": express, "Dockerfile": "FROM node:20\nCMD [\"npm\", \"start\"]\n", "k8s.yaml": pod + "          command: [node, b.js]\n"}, "OTEL_SERVICE_NAME=\"shop\"\n", true},
+		"Java":                   {map[string]string{"build.gradle": gradle, "Dockerfile": java}, "JAVA_TOOL_OPTIONS=\"$JAVA_TOOL_OPTIONS -javaagent:/opt/", false},
+		"Java, Compose":          {map[string]string{"build.gradle": gradle, "Dockerfile": java, "compose.yaml": "services:\n  shop:\n    build: .\n    environment:\n      - JAVA_TOOL_OPTIONS=-Xmx2g\n"}, "JAVA_TOOL_OPTIONS=\"$JAVA_TOOL_OPTIONS -javaagent:", true},
+		"Java, no own options":   {map[string]string{"build.gradle": gradle, "Dockerfile": java, "compose.yaml": "services:\n  shop:\n    build: .\n"}, "JAVA_TOOL_OPTIONS=\"$JAVA_TOOL_OPTIONS -javaagent:", false},
+		"Java, other Java agent": {map[string]string{"build.gradle": gradle, "Dockerfile": strings.Replace(java, "-jar", "-javaagent:a.jar\", \"-jar", 1), "compose.yaml": "services:\n  shop:\n    build: .\n    environment:\n      JAVA_TOOL_OPTIONS: -Xmx2g\n"}, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "shop")
+			p := apply(t, dir, instrument.Minimum, tt.files)
+			dockerfile, err := os.ReadFile(filepath.Join(dir, "Dockerfile"))
+			require.NoError(t, err)
+			require.Contains(t, string(dockerfile), tt.want)
+			again, _, err := makePatch(t, newParser(t), dir, instrument.Minimum)
+			require.NoError(t, err)
+			for _, p := range []*patch.Patch{p, again} {
+				require.Equal(t, tt.left, slices.ContainsFunc(p.Steps, func(s patch.Step) bool { return s.Open && strings.HasSuffix(s.Text, step) }))
+			}
+		})
+	}
+}
+
 // apply writes files and changes them. A second patch is empty.
 func apply(t *testing.T, dir string, kind instrument.Kind, files map[string]string) *patch.Patch {
 	t.Helper()

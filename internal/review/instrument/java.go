@@ -8,8 +8,9 @@ import (
 )
 
 const (
-	javaAgentFile = "/opt/opentelemetry/opentelemetry-javaagent.jar"
-	javaAgentURL  = "https://github.com/open-telemetry/opentelemetry-java-instrumentation/releases/download/v" + javaAgent + "/opentelemetry-javaagent.jar"
+	javaAgentOption = "-javaagent:"
+	javaAgentFile   = "/opt/opentelemetry/opentelemetry-javaagent.jar"
+	javaAgentURL    = "https://github.com/open-telemetry/opentelemetry-java-instrumentation/releases/download/v" + javaAgent + "/opentelemetry-javaagent.jar"
 )
 
 // javaServers are the artifacts by which a service is recognized.
@@ -34,10 +35,15 @@ func (s *service) java() bool {
 		return true
 	}
 	started := false
+	var options []variable
+	agent := variable{name: "JAVA_TOOL_OPTIONS", value: javaAgentOption + javaAgentFile, mark: javaAgentOption, image: true}
 	images := s.dockerfiles(runtimeJava)
 	for _, f := range images {
-		if mentions(f, "-javaagent:") {
+		if mentions(f, javaAgentOption) {
 			started = true
+			if setsVariable(f, agent.name, agent.mark) {
+				options = []variable{agent}
+			}
 			continue
 		}
 		stage, ok := s.stageOf(f)
@@ -46,15 +52,15 @@ func (s *service) java() bool {
 		}
 		line, ok := s.before(f, stage,
 			"ADD --chmod=0644 "+javaAgentURL+" "+javaAgentFile,
-			"ENV OTEL_SERVICE_NAME="+quoteDocker(s.name)+" \\", "    JAVA_TOOL_OPTIONS="+quoteDocker("-javaagent:"+javaAgentFile))
+			"ENV OTEL_SERVICE_NAME="+quoteDocker(s.name)+" \\", "    JAVA_TOOL_OPTIONS="+quoteOptions(agent.name, agent.value))
 		if ok {
 			s.did(f.Path, line, "Add the Java agent "+javaAgent+" to the image and start it with the program")
-			started = true
+			started, options = true, []variable{agent}
 		}
 	}
 	if !started {
 		s.leave(m.Path, 0, "Start the program with `-javaagent:"+path.Base(javaAgentFile)+"`, from "+strings.TrimSuffix(javaAgentURL, "/"+path.Base(javaAgentURL))+": no Dockerfile that starts it was found")
 	}
-	s.deployments(images, nil)
+	s.deployments(images, nil, options...)
 	return true
 }

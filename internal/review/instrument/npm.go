@@ -68,7 +68,7 @@ func (s *service) npm(m *configfile.File) bool {
 	} else if !s.addNode(m) {
 		return true
 	}
-	started, inImage := false, false
+	started, inImage, inOptions := false, false, false // inOptions: by NODE_OPTIONS of an image
 	if start != nil && !strings.Contains(start[2], nodePackage) && !strings.Contains(start[2], "--import") {
 		if from, end, ok := member(m.Source, "scripts", "start"); ok {
 			s.edit(m.Path, m.Source, from, end, quoteJSON(start[1]+"node "+options+" "+start[2]))
@@ -80,6 +80,7 @@ func (s *service) npm(m *configfile.File) bool {
 	for _, f := range images {
 		if mentions(f, nodePackage) || mentions(f, "OTEL_SERVICE_NAME") {
 			started, inImage = true, inImage || mentions(f, nodePackage)
+			inOptions = inOptions || setsVariable(f, "NODE_OPTIONS", nodePackage)
 			continue
 		}
 		stage, ok := s.stageOf(f)
@@ -92,9 +93,9 @@ func (s *service) npm(m *configfile.File) bool {
 			}
 			continue
 		}
-		if line, ok := s.before(f, stage, "ENV OTEL_SERVICE_NAME="+quoteDocker(s.name)+" \\", "    NODE_OPTIONS="+quoteDocker(options)); ok {
+		if line, ok := s.before(f, stage, "ENV OTEL_SERVICE_NAME="+quoteDocker(s.name)+" \\", "    NODE_OPTIONS="+quoteOptions("NODE_OPTIONS", options)); ok {
 			s.did(f.Path, line, "Start automatic instrumentation with the program of the image")
-			started, inImage = true, true
+			started, inImage, inOptions = true, true, true
 		}
 	}
 	if !started && (start == nil || !strings.Contains(start[2], nodePackage)) {
@@ -103,9 +104,11 @@ func (s *service) npm(m *configfile.File) bool {
 	s.deployments(images, func(f *configfile.File, container *yaml.Node) []variable {
 		command, _ := overridden(f, container)
 		switch words := commandWords(command); {
+		case inOptions:
+			return []variable{{name: "NODE_OPTIONS", value: options, mark: nodePackage, image: true}}
 		case command == nil || inImage || slices.Contains(words, "start"):
 		case len(words) > 0 && path.Base(words[0]) == "node":
-			return []variable{{name: "NODE_OPTIONS", value: options}}
+			return []variable{{name: "NODE_OPTIONS", value: options, mark: nodePackage}}
 		default:
 			s.leave(f.Path, command.Line, "Start the program of the container with `NODE_OPTIONS="+strconv.Quote(options)+"`: it overrides the command of the image")
 		}
