@@ -300,6 +300,67 @@ func TestOptions(t *testing.T) {
 	}
 }
 
+// TestESModules: programs of ES modules load the hooks of their imports, of a package that the manifest names.
+func TestESModules(t *testing.T) {
+	const (
+		hooks = "--experimental-loader=@opentelemetry/instrumentation/hook.mjs --require @opentelemetry/auto-instrumentations-node/register"
+		named = `"@opentelemetry/instrumentation": "^0.`
+		step  = "the program loads its hooks"
+	)
+	for name, tt := range map[string]struct {
+		manifest, command string
+		want              []string // in the diff
+		no                []string
+		left              bool
+	}{
+		"a module":              {`{"type": "module", "scripts": {"start": "node a.js"}, "dependencies": {"express": "5"}}`, `"node", "a.js"`, []string{`"node ` + hooks + ` a.js"`, `NODE_OPTIONS="$NODE_OPTIONS ` + hooks, named}, nil, false},
+		"a script of a module":  {`{"scripts": {"start": "node a.mjs"}, "dependencies": {"express": "5"}}`, `"npm", "start"`, []string{`"node ` + hooks + ` a.mjs"`, named}, nil, false},
+		"an image of a module":  {`{"scripts": {"start": "node a.js"}, "dependencies": {"express": "5"}}`, `"node", "a.mjs"`, []string{`"node --require @opentelemetry/auto-instrumentations-node/register a.js"`, `NODE_OPTIONS="$NODE_OPTIONS ` + hooks, named}, nil, false},
+		"an image of a script":  {`{"scripts": {"start": "node a.js", "worker": "node b.mjs"}, "dependencies": {"express": "5"}}`, `"npm", "run", "worker"`, []string{`NODE_OPTIONS="$NODE_OPTIONS ` + hooks, named}, nil, false},
+		"CommonJS":              {`{"scripts": {"start": "node a.js"}, "dependencies": {"express": "5"}}`, `"node", "a.js"`, []string{`NODE_OPTIONS="$NODE_OPTIONS --require`}, []string{named, "loader"}, false},
+		"an SDK of the project": {`{"type": "module", "scripts": {"start": "node a.js"}, "dependencies": {"express": "5", "@opentelemetry/auto-instrumentations-node": "^0.50.0"}}`, `"npm", "start"`, []string{`"node ` + hooks + ` a.js"`}, []string{named}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := apply(t, filepath.Join(t.TempDir(), "shop"), instrument.Minimum, map[string]string{"package.json": tt.manifest, "Dockerfile": "FROM node:20\nCMD [" + tt.command + "]\n"})
+			var diff strings.Builder
+			require.NoError(t, p.Diff(&diff))
+			for _, want := range tt.want {
+				require.Contains(t, diff.String(), want)
+			}
+			for _, no := range tt.no {
+				require.NotContains(t, diff.String(), no)
+			}
+			require.Equal(t, tt.left, slices.ContainsFunc(p.Steps, func(s patch.Step) bool { return s.Open && strings.HasSuffix(s.Text, step) }))
+		})
+	}
+}
+
+// TestCommandsOfNode: an image that starts the program in another way than by the start script gets NODE_OPTIONS.
+func TestCommandsOfNode(t *testing.T) {
+	for command, want := range map[string]bool{
+		`CMD ["npm", "start"]`:                    false,
+		`CMD npm run start`:                       false,
+		`ENTRYPOINT ["yarn", "start"]`:            false,
+		`CMD ["sh", "-c", "exec pnpm -s start"]`:  false,
+		`CMD ["dumb-init", "--", "npm", "start"]`: false,
+		`CMD ["npm", "run", "start:prod"]`:        true,
+		`ENTRYPOINT ["yarn", "worker"]`:           true,
+		`CMD ["pm2-runtime", "pm2.config.js"]`:    true,
+		`ENTRYPOINT ["/docker-entrypoint.sh"]`:    true,
+		`CMD ["sh", "-c", "exec node a.js"]`:      true,
+		`CMD node a.js`:                           true,
+	} {
+		t.Run(command, func(t *testing.T) {
+			p := apply(t, filepath.Join(t.TempDir(), "shop"), instrument.Minimum, map[string]string{
+				"package.json": `{"name": "shop", "scripts": {"start": "node a.js", "start:prod": "node b.js"}, "dependencies": {"express": "5"}}`, "Dockerfile": "FROM node:20\n" + command + "\n",
+			})
+			require.Equal(t, "Dockerfile", p.Files[0].Path)
+			require.Contains(t, string(p.Files[0].After), `OTEL_SERVICE_NAME="shop"`)
+			require.Equal(t, want, strings.Contains(string(p.Files[0].After), "NODE_OPTIONS"))
+		})
+	}
+}
+
 // apply writes files and changes them. A second patch is empty.
 func apply(t *testing.T, dir string, kind instrument.Kind, files map[string]string) *patch.Patch {
 	t.Helper()

@@ -19,8 +19,10 @@ import (
 const (
 	nodePackage = "@opentelemetry/auto-instrumentations-node"
 	nodeRequire = "--require " + nodePackage + "/register"
-	// nodeLoader lets instrumentation see what ES modules import.
-	nodeLoader = "--experimental-loader=@opentelemetry/instrumentation/hook.mjs "
+	// nodeLoader lets instrumentation see what ES modules import. Package managers such as pnpm let a program load only the packages
+	// that its manifest names.
+	nodeLoader = "--experimental-loader=" + nodeHooks + "/hook.mjs "
+	nodeHooks  = "@opentelemetry/instrumentation"
 )
 
 // nodeServers are the packages by which a service of Node.js is recognized.
@@ -37,6 +39,9 @@ var nodeSDKs = []string{
 
 // startNode is the command of a script that starts Node.js.
 var startNode = regexp.MustCompile(`^((?:[A-Z][A-Z0-9_]*=\S+ )*)node (.*)$`)
+
+// npmStart matches commands that run the start script.
+var npmStart = regexp.MustCompile(`(^|[ /])(npm|yarn|pnpm)( -\S+)*( run)? start( |$)`)
 
 // npm instruments a service of Node.js.
 func (s *service) npm(m *configfile.File) bool {
@@ -56,27 +61,42 @@ func (s *service) npm(m *configfile.File) bool {
 		s.leave(m.Path, 0, "The project is left: `"+found+"` has a setup of its own for OpenTelemetry")
 		return true
 	}
-	options := nodeRequire
-	if manifest.Type == "module" {
-		options = nodeLoader + nodeRequire
+	images := s.dockerfiles(runtimeNode)
+	scripts := map[string]bool{} // of ES modules
+	for name, script := range manifest.Scripts {
+		scripts[name] = strings.Contains(script, ".mjs")
 	}
-	if found, ok := s.has(nodeSDKs...); ok {
-		if found != nodePackage {
-			s.leave(m.Path, 0, "Nothing is added to the program: `"+found+"` sets up telemetry")
-			return true
+	modules := func(command string) bool {
+		return manifest.Type == "module" || strings.Contains(command, ".mjs") || slices.ContainsFunc(strings.Fields(command), func(word string) bool { return scripts[word] })
+	}
+	options := func(command string) string {
+		if modules(command) {
+			return nodeLoader + nodeRequire
 		}
-	} else if !s.addNode(m) {
+		return nodeRequire
+	}
+	found, sdk := s.has(nodeSDKs...)
+	switch {
+	case sdk && found != nodePackage:
+		s.leave(m.Path, 0, "Nothing is added to the program: `"+found+"` sets up telemetry")
 		return true
+	case !sdk && !s.addNode(m, modules(manifest.Scripts["start"]) || slices.ContainsFunc(images, func(f *configfile.File) bool { return modules(commandOf(f)) })):
+		return true
+	}
+	hooks := func(options string) { // Node.js finds only packages that the project itself has
+		if sdk && strings.HasPrefix(options, nodeLoader) && !slices.ContainsFunc(m.Dependencies, func(d configfile.Dependency) bool { return d.Name == nodeHooks }) {
+			s.leave(m.Path, 0, "Install `"+nodeHooks+"` in the version that `"+nodePackage+"` requires: the program loads its hooks")
+		}
 	}
 	started, inImage, inOptions := false, false, false // inOptions: by NODE_OPTIONS of an image
 	if start != nil && !strings.Contains(start[2], nodePackage) && !strings.Contains(start[2], "--import") {
 		if from, end, ok := member(m.Source, "scripts", "start"); ok {
-			s.edit(m.Path, m.Source, from, end, quoteJSON(start[1]+"node "+options+" "+start[2]))
+			s.edit(m.Path, m.Source, from, end, quoteJSON(start[1]+"node "+options(start[2])+" "+start[2]))
+			hooks(options(start[2]))
 			s.did(m.Path, lineOf(m.Source, from), "Start automatic instrumentation with the program: `npm start`")
 			started = true
 		}
 	}
-	images := s.dockerfiles(runtimeNode)
 	for _, f := range images {
 		if mentions(f, nodePackage) || mentions(f, "OTEL_SERVICE_NAME") {
 			started, inImage = true, inImage || mentions(f, nodePackage)
@@ -87,23 +107,26 @@ func (s *service) npm(m *configfile.File) bool {
 		if !ok {
 			continue
 		}
-		if start != nil && command(stage, "node") == nil { // npm start
+		if start != nil && npmStart.MatchString(commandOf(f)) {
 			if line, ok := s.before(f, stage, "ENV OTEL_SERVICE_NAME="+quoteDocker(s.name)); ok {
 				s.did(f.Path, line, "Name the service")
 			}
 			continue
 		}
-		if line, ok := s.before(f, stage, "ENV OTEL_SERVICE_NAME="+quoteDocker(s.name)+" \\", "    NODE_OPTIONS="+quoteOptions("NODE_OPTIONS", options)); ok {
+		if line, ok := s.before(f, stage, "ENV OTEL_SERVICE_NAME="+quoteDocker(s.name)+" \\", "    NODE_OPTIONS="+quoteOptions("NODE_OPTIONS", options(commandOf(f)))); ok {
+			hooks(options(commandOf(f)))
 			s.did(f.Path, line, "Start automatic instrumentation with the program of the image")
 			started, inImage, inOptions = true, true, true
 		}
 	}
 	if !started && (start == nil || !strings.Contains(start[2], nodePackage)) {
-		s.leave(m.Path, 0, "Start the program with `NODE_OPTIONS="+strconv.Quote(options)+"`: no script and no Dockerfile that starts it was found")
+		s.leave(m.Path, 0, "Start the program with `NODE_OPTIONS="+strconv.Quote(options(""))+"`: no script and no Dockerfile that starts it was found")
 	}
 	s.deployments(images, func(f *configfile.File, container *yaml.Node) []variable {
 		command, _ := overridden(f, container)
-		switch words := commandWords(command); {
+		words := commandWords(command)
+		options := options(strings.Join(words, " "))
+		switch {
 		case inOptions:
 			return []variable{{name: "NODE_OPTIONS", value: options, mark: nodePackage, image: true}}
 		case command == nil || inImage || slices.Contains(words, "start"):
@@ -117,9 +140,19 @@ func (s *service) npm(m *configfile.File) bool {
 	return true
 }
 
-// addNode adds the dependencies to a manifest.
-func (s *service) addNode(m *configfile.File) bool {
-	api, auto := nodeAPI20, nodeAuto20
+// commandOf returns the words of the commands of an image.
+func commandOf(f *configfile.File) string {
+	var words []string
+	stage, _ := lastStage(f)
+	for _, i := range stage {
+		words = append(words, i.command()...)
+	}
+	return strings.Join(words, " ")
+}
+
+// addNode adds the dependencies to a manifest, those of a program of ES modules too.
+func (s *service) addNode(m *configfile.File, modules bool) bool {
+	api, auto, hooks := nodeAPI20, nodeAuto20, nodeHooks20
 	runtime := m.RuntimeVersion
 	for _, f := range s.dockerfiles(runtimeNode) {
 		if f.RuntimeVersion != "" {
@@ -127,13 +160,17 @@ func (s *service) addNode(m *configfile.File) bool {
 		}
 	}
 	if major := firstNumber(runtime); major >= 23 || major == 22 && !strings.Contains(runtime, ".") {
-		api, auto = nodeAPI, nodeAuto
+		api, auto, hooks = nodeAPI, nodeAuto, nodeHooksVersion
 	} else if major > 0 && major < 18 {
 		s.leave(m.Path, 0, "Nothing is added: the SDK of today needs Node.js 18.19 or newer, and the project runs on "+strconv.Itoa(major))
 		return false
 	}
-	if !s.addDependencies(m, "\"@opentelemetry/api\": \""+api+"\"", "\""+nodePackage+"\": \""+auto+"\"") {
-		s.leave(m.Path, 0, "Install `@opentelemetry/api` and `"+nodePackage+"`: the manifest has no dependencies to add them to")
+	add := []string{`"@opentelemetry/api": "` + api + `"`, `"` + nodePackage + `": "` + auto + `"`}
+	if modules {
+		add = append(add, `"`+nodeHooks+`": "`+hooks+`"`)
+	}
+	if !s.addDependencies(m, add...) {
+		s.leave(m.Path, 0, "Install "+strings.ReplaceAll(strings.Join(add, ", "), `"`, "`")+": the manifest has no dependencies to add them to")
 		return false
 	}
 	for _, lock := range []struct{ file, command string }{{"package-lock.json", "npm install"}, {"yarn.lock", "yarn install"}, {"pnpm-lock.yaml", "pnpm install"}, {"bun.lock", "bun install"}} {

@@ -23,6 +23,11 @@ const (
 	nodeAuto   = "^0.82.0" // @opentelemetry/auto-instrumentations-node, needs Node.js 22.15
 	nodeAPI20  = "^1.9.1"  // for Node.js 18.19 and 20.6: the core of nodeAuto20 needs an API before 1.10.0
 	nodeAuto20 = "^0.80.0"
-	javaAgent  = "2.28.1"
-	javaAPI    = "1.62.0" // io.opentelemetry:opentelemetry-api, which this agent contains
+
+	// nodeHooks as nodeAuto and nodeAuto20 require it: hooks and instrumentation have to be of one copy.
+	nodeHooksVersion = "^0.300.0"
+	nodeHooks20      = "^0.222.0"
+
+	javaAgent = "2.28.1"
+	javaAPI   = "1.62.0" // io.opentelemetry:opentelemetry-api, which this agent contains
 )
