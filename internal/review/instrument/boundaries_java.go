@@ -171,11 +171,9 @@ func (p *javaProject) setup() bool {
 		return true
 	}
 	sdk, ok := "", false
-	for _, m := range p.manifests {
-		for _, d := range m.Dependencies {
-			if !ok && !d.Development && slices.ContainsFunc(javaSDK, func(s string) bool { return strings.HasPrefix(d.Name, s) }) {
-				sdk, ok = d.Name, true
-			}
+	for _, d := range p.dependencies() {
+		if !ok && !d.Development && slices.ContainsFunc(javaSDK, func(s string) bool { return strings.HasPrefix(d.Name, s) }) {
+			sdk, ok = d.Name, true
 		}
 	}
 	registers := false
@@ -228,12 +226,10 @@ var javaMinor = regexp.MustCompile(`^1\.(\d{1,4})\b`)
 
 // apiMinor returns the minor version of the OpenTelemetry API in the manifest, -1 if it does not say one.
 func (p *javaProject) apiMinor() int {
-	for _, m := range p.manifests {
-		for _, d := range m.Dependencies {
-			if v := javaMinor.FindStringSubmatch(d.Version); v != nil && strings.HasPrefix(d.Name, "io.opentelemetry:opentelemetry-") {
-				n, _ := strconv.Atoi(v[1])
-				return n
-			}
+	for _, d := range p.dependencies() {
+		if v := javaMinor.FindStringSubmatch(d.Version); v != nil && strings.HasPrefix(d.Name, "io.opentelemetry:opentelemetry-") {
+			n, _ := strconv.Atoi(v[1])
+			return n
 		}
 	}
 	return -1

@@ -303,15 +303,13 @@ func (p *javaProject) requireAPI() {
 		return
 	}
 	version := javaAPI
-	for _, m := range p.manifests {
-		for _, d := range m.Dependencies {
-			switch {
-			case d.Development || d.BOM:
-			case d.Name == "io.opentelemetry:opentelemetry-api" || d.Name == "io.opentelemetry:opentelemetry-sdk": // which has the API
-				return
-			case strings.HasPrefix(d.Name, "io.opentelemetry:opentelemetry-") && javaMinor.MatchString(d.Version):
-				version = d.Version
-			}
+	for _, d := range p.dependencies() {
+		switch {
+		case d.Development || d.BOM:
+		case d.Name == "io.opentelemetry:opentelemetry-api" || d.Name == "io.opentelemetry:opentelemetry-sdk": // which has the API
+			return
+		case strings.HasPrefix(d.Name, "io.opentelemetry:opentelemetry-") && javaMinor.MatchString(d.Version):
+			version = d.Version
 		}
 	}
 	if _, ok := p.has(javaManagers...); ok {

@@ -171,6 +171,9 @@ func (s *service) javaScriptBoundaries() (bool, error) {
 	if _, ok := s.has(nodeFrameworks...); ok {
 		return false, nil
 	}
+	if _, ok := s.develops(nodeFrameworks...); ok {
+		return false, nil
+	}
 	_, c.auto = s.has(nodeAutomatic...)
 	c.auto = c.auto || c.adds(nodePackage)
 	if _, manual := s.has(nodeManual...); !c.auto && !manual {

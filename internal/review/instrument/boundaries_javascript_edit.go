@@ -62,8 +62,9 @@ func (c *nodeCode) change(wraps map[*source][]nodeWrap) {
 		return
 	}
 	c.write(h, uses)
-	if !slices.Contains(c.packages, "@opentelemetry/api") && !c.adds("@opentelemetry/api") {
-		if !c.addDependencies(c.manifest, `"@opentelemetry/api": "`+nodeAPI20+`"`) {
+	api := `"@opentelemetry/api": "` + nodeAPI20 + `"`
+	if !c.moves(c.manifest, []string{api}) && !slices.Contains(c.packages, "@opentelemetry/api") && !c.adds("@opentelemetry/api") {
+		if !c.addDependencies(c.manifest, api) {
 			c.leave(c.manifest.Path, 0, "Install `@opentelemetry/api`: the manifest has no dependencies to add it to")
 		}
 	}

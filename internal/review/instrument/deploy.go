@@ -92,7 +92,7 @@ func buildOf(f *configfile.File, name string) (context, file string) {
 // alone reports whether the service is the only one of the repository.
 func (s *service) alone() bool {
 	return !slices.ContainsFunc(s.configs, func(f *configfile.File) bool {
-		return f.Kind == configfile.Manifest && projectDir(f) != s.dir
+		return isProject(f) && projectDir(f) != s.dir
 	})
 }
 
@@ -358,7 +358,7 @@ func (s *service) image(f *configfile.File, r *runtime) bool {
 		return false
 	case dir == s.dir:
 		return true
-	case slices.ContainsFunc(s.configs, func(m *configfile.File) bool { return m.Kind == configfile.Manifest && projectDir(m) == dir }):
+	case slices.ContainsFunc(s.configs, func(m *configfile.File) bool { return isProject(m) && projectDir(m) == dir }):
 		return false
 	}
 	built := false

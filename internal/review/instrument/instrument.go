@@ -95,6 +95,7 @@ type service struct {
 	name      string
 	unnamed   bool // name is none of the repository
 	manifests []*configfile.File
+	gradle    []configfile.Dependency // plugins of its Gradle scripts, and what they take from a version catalog
 }
 
 // read reads manifests and deployment files.
@@ -132,7 +133,7 @@ func (p *plan) services() []*service {
 	var all []*service
 	byDir := map[string]*service{}
 	for _, f := range p.configs {
-		if f.Kind != configfile.Manifest || !slices.Contains([]string{configfile.Go, configfile.NPM, configfile.PyPI, configfile.Maven}, f.Ecosystem) {
+		if !isProject(f) || !slices.Contains([]string{configfile.Go, configfile.NPM, configfile.PyPI, configfile.Maven}, f.Ecosystem) {
 			continue
 		}
 		dir := projectDir(f)
@@ -148,8 +149,14 @@ func (p *plan) services() []*service {
 			all = append(all, s)
 		}
 		s.manifests = append(s.manifests, f)
+		s.gradle = append(s.gradle, p.gradleDependencies(f)...)
 	}
 	return all
+}
+
+// isProject reports whether a file is the manifest of a project. A version catalog of Gradle has versions for several ones.
+func isProject(f *configfile.File) bool {
+	return f.Kind == configfile.Manifest && path.Base(f.Path) != catalogName
 }
 
 // projectDir returns the directory of the project that a manifest describes.
@@ -211,16 +218,34 @@ func (s *service) instrument() (is bool, err error) {
 	return is || changed, err
 }
 
-// has reports whether a manifest names a dependency with one of the prefixes.
+// has reports whether the program has a dependency with one of the prefixes. What only development or tests need is not installed
+// where it runs.
 func (s *service) has(prefixes ...string) (name string, ok bool) {
-	for _, m := range s.manifests {
-		for _, d := range m.Dependencies {
-			if slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(d.Name, p) }) {
-				return d.Name, true
-			}
+	for _, d := range s.dependencies() {
+		if !d.Development && slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(d.Name, p) }) {
+			return d.Name, true
 		}
 	}
 	return "", false
+}
+
+// develops is has for dependencies of development and tests.
+func (s *service) develops(prefixes ...string) (name string, ok bool) {
+	for _, d := range s.dependencies() {
+		if d.Development && slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(d.Name, p) }) {
+			return d.Name, true
+		}
+	}
+	return "", false
+}
+
+// dependencies returns the dependencies of the service. Those of a version catalog have no range.
+func (s *service) dependencies() []configfile.Dependency {
+	var all []configfile.Dependency
+	for _, m := range s.manifests {
+		all = append(all, m.Dependencies...)
+	}
+	return append(all, s.gradle...)
 }
 
 // file returns a file that is changed.

@@ -361,14 +361,93 @@ func TestCommandsOfNode(t *testing.T) {
 	}
 }
 
-// apply writes files and changes them. A second patch is empty.
-func apply(t *testing.T, dir string, kind instrument.Kind, files map[string]string) *patch.Patch {
+// TestGradle: a service is recognized by what its script takes from a version catalog, and by its plugins. The catalog is no service.
+func TestGradle(t *testing.T) {
+	const catalog = `[versions]
+spring = "3.2.0"
+[libraries]
+spring-web = { module = "org.springframework.boot:spring-boot-starter-web", version.ref = "spring" }
+kafka_clients = "org.apache.kafka:kafka-clients:3.7.0"
+otel-sdk = { group = "io.opentelemetry", name = "opentelemetry-sdk", version = "1.62.0" }
+gson = "com.google.code.gson:gson:2.11.0"
+[bundles]
+messages = ["gson", "kafka_clients"]
+[plugins]
+spring-boot = { id = "org.springframework.boot", version.ref = "spring" }
+`
+	for name, tt := range map[string]struct {
+		script string
+		want   string // "agent", a text of a step, "" for no service
+	}{
+		"a library":           {`dependencies { implementation(libs.spring.web) }`, "agent"},
+		"a library, Groovy":   {"dependencies {\n  api libs.kafka.clients.get()\n}", "agent"},
+		"a bundle":            {`dependencies { implementation(libs.bundles.messages) }`, "agent"},
+		"a plugin":            {`plugins { id("org.springframework.boot") version "3.2.0" }`, "agent"},
+		"a plugin, Groovy":    {`apply plugin: 'org.springframework.boot'`, "agent"},
+		"a plugin's alias":    {`plugins { alias(libs.plugins.spring.boot) }`, "agent"},
+		"an SDK":              {"dependencies {\n  implementation(libs.spring.web)\n  implementation(libs.otel.sdk)\n}", "Nothing is added to the program: `io.opentelemetry:opentelemetry-sdk` sets up telemetry"},
+		"an SDK of tests":     {"dependencies {\n  implementation(libs.spring.web)\n  testImplementation(libs.otel.sdk)\n}", "agent"},
+		"another library":     {`dependencies { implementation(libs.gson) }`, ""},
+		"tests":               {`dependencies { testImplementation(libs.spring.web) }`, ""},
+		"a comment":           {`// implementation(libs.spring.web)`, ""},
+		"a plugin of others":  {`plugins { alias(libs.plugins.spring.boot) apply false }`, ""},
+		"plugins of projects": {"subprojects {\n  apply plugin: 'org.springframework.boot'\n}", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := map[string]string{"api/build.gradle.kts": tt.script + "\n", "gradle/libs.versions.toml": catalog, "api/Dockerfile": "FROM eclipse-temurin:21-jre\nCMD [\"java\", \"-jar\", \"/api.jar\"]\n"}
+			dir := filepath.Join(t.TempDir(), "shop")
+			if tt.want == "" {
+				write(t, dir, files)
+				_, _, err := makePatch(t, newParser(t), dir, instrument.Minimum)
+				require.Equal(t, assay.CodeUnprocessable, assay.ErrorCode(err))
+				return
+			}
+			p := apply(t, dir, instrument.Minimum, files)
+			require.Len(t, p.Steps, 1)
+			if tt.want != "agent" {
+				require.Equal(t, tt.want, p.Steps[0].Text)
+				return
+			}
+			require.Equal(t, "api/Dockerfile", p.Files[0].Path)
+			require.Contains(t, string(p.Files[0].After), `OTEL_SERVICE_NAME="api"`)
+		})
+	}
+}
+
+// TestDevelopment: what only development needs is not there when the program starts.
+func TestDevelopment(t *testing.T) {
+	for name, tt := range map[string]struct {
+		manifest string
+		want     string // a step; "" for a change of the script
+	}{
+		"instrumentation": {`"dependencies": {"express": "5"}, "devDependencies": {"@opentelemetry/auto-instrumentations-node": "^0.80.0"}`, "Move `@opentelemetry/auto-instrumentations-node` from `devDependencies` to `dependencies`: the program needs it"},
+		"the API":         {`"dependencies": {"express": "5"}, "devDependencies": {"@opentelemetry/api": "^1.9.0"}`, "Move `@opentelemetry/api` from `devDependencies` to `dependencies`: the program needs it"},
+		"another SDK":     {`"dependencies": {"express": "5"}, "devDependencies": {"@opentelemetry/sdk-node": "^0.200.0"}`, ""},
+		"a framework":     {`"dependencies": {"express": "5"}, "devDependencies": {"electron": "^40.0.0"}`, "The project is left: `electron` has a setup of its own for OpenTelemetry"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := apply(t, filepath.Join(t.TempDir(), "shop"), instrument.General, map[string]string{"package.json": `{"scripts": {"start": "node a.js"}, ` + tt.manifest + "}\n"})
+			require.Equal(t, tt.want == "", len(p.Files) > 0)
+			if tt.want != "" {
+				require.Equal(t, tt.want, p.Steps[0].Text)
+			}
+		})
+	}
+}
+
+func write(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
 		name = filepath.Join(dir, filepath.FromSlash(name))
 		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o700))
 		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
 	}
+}
+
+// apply writes files and changes them. A second patch is empty.
+func apply(t *testing.T, dir string, kind instrument.Kind, files map[string]string) *patch.Patch {
+	t.Helper()
+	write(t, dir, files)
 	p, root, err := makePatch(t, newParser(t), dir, kind)
 	require.NoError(t, err)
 	require.NoError(t, p.Apply(root))

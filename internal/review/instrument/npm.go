@@ -57,8 +57,12 @@ func (s *service) npm(m *configfile.File) bool {
 	if _, server := s.has(nodeServers...); !server && start == nil {
 		return false
 	}
-	if found, ok := s.has("next", "nuxt", "react-scripts", "@angular/core", "electron"); ok {
-		s.leave(m.Path, 0, "The project is left: `"+found+"` has a setup of its own for OpenTelemetry")
+	framework, ok := s.has(nodeFrameworks...)
+	if !ok {
+		framework, ok = s.develops(nodeFrameworks...) // where they build what runs
+	}
+	if ok {
+		s.leave(m.Path, 0, "The project is left: `"+framework+"` has a setup of its own for OpenTelemetry")
 		return true
 	}
 	images := s.dockerfiles(runtimeNode)
@@ -169,6 +173,9 @@ func (s *service) addNode(m *configfile.File, modules bool) bool {
 	if modules {
 		add = append(add, `"`+nodeHooks+`": "`+hooks+`"`)
 	}
+	if s.moves(m, add) {
+		return false
+	}
 	if !s.addDependencies(m, add...) {
 		s.leave(m.Path, 0, "Install "+strings.ReplaceAll(strings.Join(add, ", "), `"`, "`")+": the manifest has no dependencies to add them to")
 		return false
@@ -179,6 +186,19 @@ func (s *service) addNode(m *configfile.File, modules bool) bool {
 		}
 	}
 	return true
+}
+
+// moves leaves those of the dependencies that a manifest has for development only, and reports whether there are any. npm does not
+// install them for the program, even if the manifest names them twice.
+func (s *service) moves(m *configfile.File, entries []string) bool {
+	found := false
+	for _, d := range m.Dependencies {
+		if d.Development && slices.ContainsFunc(entries, func(e string) bool { return strings.HasPrefix(e, `"`+d.Name+`"`) }) {
+			s.leave(m.Path, lineOf(m.Source, d.Start), "Move `"+d.Name+"` from `devDependencies` to `dependencies`: the program needs it")
+			found = true
+		}
+	}
+	return found
 }
 
 // addDependencies adds lines to the dependencies of package.json, in the order of names. Those that it has stay as they are.

@@ -57,7 +57,7 @@ func (s *service) paths() []string {
 func (p *plan) nearest(ecosystem string) map[string][]string {
 	files := map[string][]string{}
 	for _, f := range p.configs {
-		if f.Kind == configfile.Manifest && f.Ecosystem == ecosystem {
+		if isProject(f) && f.Ecosystem == ecosystem {
 			files[projectDir(f)] = nil
 		}
 	}
