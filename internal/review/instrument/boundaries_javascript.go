@@ -459,7 +459,7 @@ func (c *nodeCode) decorate(f *source, class *syntax.Node, spans ranges) (found 
 			if fn.Kind != syntax.Func {
 				continue
 			}
-			_, marked := c.decorator(f, fn, b.library, b.decorators)
+			mark, marked := c.decorator(f, fn, b.library, b.decorators)
 			if !marked && (b.method == "" || b.method != fn.Text || !processes) {
 				continue
 			}
@@ -472,7 +472,7 @@ func (c *nodeCode) decorate(f *source, class *syntax.Node, spans ranges) (found 
 				c.leaveHandler(f, fn.Start, b, "it ends by a callback")
 				continue
 			}
-			text := "@" + b.wrap + "(" + c.decoration(f, b, fn, processor) + ")"
+			text := "@" + b.wrap + "(" + c.decoration(f, b, fn, mark, processor) + ")"
 			if indent, alone := indentOf(f.Source, fn.Start); alone {
 				text += newline(f.Source) + indent
 			} else {
@@ -503,10 +503,15 @@ func (c *nodeCode) decorator(f *source, n *syntax.Node, library string, names []
 	return nil, false
 }
 
-// decoration returns the arguments of the decorator of a method.
-func (c *nodeCode) decoration(f *source, b *nodeBoundary, method, processor *syntax.Node) string {
+// decoration returns the arguments of the decorator of a method that has a decorator of the library, or whose class has one.
+func (c *nodeCode) decoration(f *source, b *nodeBoundary, method, mark, processor *syntax.Node) string {
 	q := quoteOf(f)
 	if b.wrap == "TracedJob" {
+		if name := c.decoratedName(f, mark); name != nil {
+			if code := destination(f, name); code != "undefined" {
+				return code
+			}
+		}
 		if plainText.MatchString(method.Text) {
 			return q + method.Text + q
 		}
@@ -519,6 +524,21 @@ func (c *nodeCode) decoration(f *source, b *nodeBoundary, method, processor *syn
 		}
 	}
 	return q + b.system + q + ", " + destination(f, queue)
+}
+
+// decoratedName returns the name that the decorator of a scheduled job gives it, or nil: @Cron(TIME, {name: NAME}), @Interval(NAME,
+// TIME), @Timeout(NAME, TIME).
+func (c *nodeCode) decoratedName(f *source, mark *syntax.Node) *syntax.Node {
+	if mark == nil || mark.Arg(1) == nil {
+		return nil
+	}
+	if options := mark.Arg(1); options.Kind == syntax.Object {
+		return options.Get("name")
+	}
+	if _, decorator, _ := c.origin(f, mark.Callee()); decorator == "Cron" {
+		return nil
+	}
+	return mark.Arg(0)
 }
 
 // telling matches names of functions that start spans.

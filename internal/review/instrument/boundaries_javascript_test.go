@@ -193,17 +193,25 @@ func TestJavaScriptImports(t *testing.T) {
 func TestJavaScriptJobs(t *testing.T) {
 	const body = "async () => { await f(); await g(); }"
 	for name, c := range map[string]struct{ file, code, want string }{
-		"option":              {"index.js", "require('node-cron').schedule('1 * * * *', " + body + ", { name: 'mails' })", "traceJob('mails', "},
-		"member":              {"index.js", "require('cron').CronJob.from({ cronTime: '1 * * * *', name: 'mails', onTick: () => f() })", "traceJob('mails', "},
-		"argument":            {"index.js", "require('node-schedule').scheduleJob('mails', '1 * * * *', () => f())", "traceJob('mails', "},
-		"variable":            {"index.js", "for (const n of ['a']) require('node-schedule').scheduleJob(n, '1 * * * *', () => q.add(n))", "traceJob(n, "},
-		"call as a name":      {"index.js", "require('node-schedule').scheduleJob(n(), '1 * * * *', () => f())", "traceJob('f', "},
-		"function":            {"index.js", "require('node-cron').schedule('1 * * * *', function mails() { f(); g(); })", "traceJob('mails', "},
-		"file":                {"mails.js", "require('node-cron').schedule('1 * * * *', " + body + ")", "traceJob('mails', "},
-		"schedule":            {"index.js", "require('node-cron').schedule('1 * * * *', " + body + ")", "traceJob('1 * * * *', "},
-		"schedule of members": {"main.js", "require('cron').CronJob.from({ cronTime: '1 * * * *', onTick: " + body + " })", "traceJob('1 * * * *', "},
-		"second argument":     {"main.js", "require('node-schedule').scheduleJob(n(), '1 * * * *', " + body + ")", "traceJob('1 * * * *', "},
-		"nothing":             {"main.js", "require('node-cron').schedule(time, " + body + ")", "traceJob('main', "},
+		"option":                        {"index.js", "require('node-cron').schedule('1 * * * *', " + body + ", { name: 'mails' })", "traceJob('mails', "},
+		"member":                        {"index.js", "require('cron').CronJob.from({ cronTime: '1 * * * *', name: 'mails', onTick: () => f() })", "traceJob('mails', "},
+		"argument":                      {"index.js", "require('node-schedule').scheduleJob('mails', '1 * * * *', () => f())", "traceJob('mails', "},
+		"variable":                      {"index.js", "for (const n of ['a']) require('node-schedule').scheduleJob(n, '1 * * * *', () => q.add(n))", "traceJob(n, "},
+		"call as a name":                {"index.js", "require('node-schedule').scheduleJob(n(), '1 * * * *', () => f())", "traceJob('f', "},
+		"function":                      {"index.js", "require('node-cron').schedule('1 * * * *', function mails() { f(); g(); })", "traceJob('mails', "},
+		"file":                          {"mails.js", "require('node-cron').schedule('1 * * * *', " + body + ")", "traceJob('mails', "},
+		"schedule":                      {"index.js", "require('node-cron').schedule('1 * * * *', " + body + ")", "traceJob('1 * * * *', "},
+		"schedule of members":           {"main.js", "require('cron').CronJob.from({ cronTime: '1 * * * *', onTick: " + body + " })", "traceJob('1 * * * *', "},
+		"second argument":               {"main.js", "require('node-schedule').scheduleJob(n(), '1 * * * *', " + body + ")", "traceJob('1 * * * *', "},
+		"NestJS, option":                {"nest.ts", "import { Cron } from '@nestjs/schedule';\nconst NAME = 'mails';\nclass Jobs {\n  @Cron('0 0 * * *', { name: 'mails' })\n  run() {}\n}", "@TracedJob('mails')\n"},
+		"NestJS, constant":              {"nest.ts", "import { Cron } from '@nestjs/schedule';\nconst NAME = 'mails';\nclass Jobs {\n  @Cron('0 0 * * *', { name: NAME })\n  run() {}\n}", "@TracedJob(NAME)\n"},
+		"NestJS, argument":              {"nest.ts", "import { Interval } from '@nestjs/schedule';\nconst NAME = 'mails';\nclass Jobs {\n  @Interval('mails', 1000)\n  run() {}\n}", "@TracedJob('mails')\n"},
+		"NestJS, alias":                 {"nest.ts", "import { Timeout as After } from '@nestjs/schedule';\nconst NAME = 'mails';\nclass Jobs {\n  @After('mails', 500)\n  run() {}\n}", "@TracedJob('mails')\n"},
+		"NestJS, method":                {"nest.ts", "import { Cron } from '@nestjs/schedule';\nconst NAME = 'mails';\nclass Jobs {\n  @Cron('0 0 * * *', { timeZone: 'UTC' })\n  run() {}\n}", "@TracedJob('run')\n"},
+		"NestJS, time":                  {"nest.ts", "import { Interval } from '@nestjs/schedule';\nconst NAME = 'mails';\nclass Jobs {\n  @Interval(1000)\n  run() {}\n}", "@TracedJob('run')\n"},
+		"NestJS, options of a variable": {"nest.ts", "import { Cron } from '@nestjs/schedule';\nconst NAME = 'mails';\nclass Jobs {\n  @Cron('0 0 * * *', options)\n  run() {}\n}", "@TracedJob('run')\n"},
+		"NestJS, call":                  {"nest.ts", "import { Cron } from '@nestjs/schedule';\nconst NAME = 'mails';\nclass Jobs {\n  @Cron('0 0 * * *', { name: n() })\n  run() {}\n}", "@TracedJob('run')\n"},
+		"nothing":                       {"main.js", "require('node-cron').schedule(time, " + body + ")", "traceJob('main', "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := makeFiles(t, newParser(t), map[string]string{"package.json": autoManifest, c.file: c.code + ";\n"})
