@@ -444,6 +444,36 @@ func write(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
+// TestLocks: a step names the lock file of the service or of its workspace.
+func TestLocks(t *testing.T) {
+	const (
+		express = `{"name": "api", "scripts": {"start": "node a.js"}, "dependencies": {"express": "5"}}`
+		flask   = "[project]\nname = \"api\"\ndependencies = [\"flask\"]\n"
+	)
+	for name, tt := range map[string]struct {
+		files map[string]string
+		want  []string // files and commands of steps
+	}{
+		"own":              {map[string]string{"apps/api/package.json": express, "apps/api/package-lock.json": "{}"}, []string{"apps/api/package-lock.json npm install"}},
+		"npm":              {map[string]string{"package.json": `{"workspaces": ["apps/*"]}`, "apps/api/package.json": express, "package-lock.json": "{}"}, []string{"package-lock.json npm install"}},
+		"pnpm":             {map[string]string{"package.json": "{}", "pnpm-workspace.yaml": "packages: ['apps/*']\n", "apps/api/package.json": express, "pnpm-lock.yaml": "a: b\n"}, []string{"pnpm-lock.yaml pnpm install"}},
+		"own in a root":    {map[string]string{"package.json": `{"workspaces": ["apps/*"]}`, "apps/api/package.json": express, "apps/api/yarn.lock": "", "package-lock.json": "{}"}, []string{"apps/api/yarn.lock yarn install"}},
+		"another project":  {map[string]string{"package.json": `{"devDependencies": {"prettier": "3"}}`, "apps/api/package.json": express, "package-lock.json": "{}"}, nil},
+		"uv":               {map[string]string{"pyproject.toml": "[tool.uv.workspace]\nmembers = [\"apps/*\"]\n", "apps/api/pyproject.toml": flask, "uv.lock": "version = 1\n"}, []string{"uv.lock uv lock"}},
+		"two of one space": {map[string]string{"package.json": `{"workspaces": ["apps/*"]}`, "apps/api/package.json": express, "apps/web/package.json": express, "package-lock.json": "{}"}, []string{"package-lock.json npm install"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, s := range apply(t, filepath.Join(t.TempDir(), "shop"), instrument.Minimum, tt.files).Steps {
+				if command, ok := strings.CutSuffix(s.Text, "`, which writes the new dependencies to the lock file"); ok {
+					got = append(got, s.File+" "+strings.TrimPrefix(command, "Run `"))
+				}
+			}
+			require.Equal(t, tt.want, got)
+		})
+	}
+}
+
 // apply writes files and changes them. A second patch is empty.
 func apply(t *testing.T, dir string, kind instrument.Kind, files map[string]string) *patch.Patch {
 	t.Helper()

@@ -180,12 +180,37 @@ func (s *service) addNode(m *configfile.File, modules bool) bool {
 		s.leave(m.Path, 0, "Install "+strings.ReplaceAll(strings.Join(add, ", "), `"`, "`")+": the manifest has no dependencies to add them to")
 		return false
 	}
-	for _, lock := range []struct{ file, command string }{{"package-lock.json", "npm install"}, {"yarn.lock", "yarn install"}, {"pnpm-lock.yaml", "pnpm install"}, {"bun.lock", "bun install"}} {
-		if s.exists(lock.file) {
-			s.leave(path.Join(s.dir, lock.file), 0, "Run `"+lock.command+"`, which writes the new dependencies to the lock file")
+	s.locks(nodeWorkspace, []lock{{"package-lock.json", "npm install"}, {"yarn.lock", "yarn install"}, {"pnpm-lock.yaml", "pnpm install"}, {"bun.lock", "bun install"}})
+	return true
+}
+
+// lock is a file with the versions that are installed, and the command that updates it.
+type lock struct{ file, command string }
+
+// What names the members of a workspace in the manifest of its root.
+var (
+	nodeWorkspace   = regexp.MustCompile(`"workspaces"\s*:`)
+	pythonWorkspace = regexp.MustCompile(`(?m)^\[tool\.uv\.workspace\]`)
+)
+
+// locks leaves the lock files of the service: those in its directory, otherwise those in the root of its workspace.
+func (s *service) locks(workspace *regexp.Regexp, locks []lock) {
+	for dir := s.dir; ; dir = path.Dir(dir) {
+		found := false
+		if dir == s.dir || s.existsAt(path.Join(dir, "pnpm-workspace.yaml")) || slices.ContainsFunc(s.configs, func(f *configfile.File) bool {
+			return isProject(f) && path.Dir(f.Path) == dir && f.Ecosystem == s.manifests[0].Ecosystem && workspace.Match(f.Source)
+		}) {
+			for _, l := range locks {
+				if name := path.Join(dir, l.file); s.existsAt(name) {
+					s.leave(name, 0, "Run `"+l.command+"`, which writes the new dependencies to the lock file")
+					found = true
+				}
+			}
+		}
+		if found || dir == "." || dir == "/" {
+			return
 		}
 	}
-	return true
 }
 
 // moves leaves those of the dependencies that a manifest has for development only, and reports whether there are any. npm does not

@@ -207,10 +207,6 @@ func (s *service) addPython() bool {
 		s.insert(m.Path, m.Source, at, lines, "")
 	}
 	s.did(m.Path, lineOf(m.Source, at), "Add `"+strings.Join(add, "`, `")+"`")
-	for _, lock := range []struct{ file, command string }{{"poetry.lock", "poetry lock"}, {"uv.lock", "uv lock"}, {"Pipfile.lock", "pipenv lock"}, {"pdm.lock", "pdm lock"}} {
-		if s.exists(lock.file) {
-			s.leave(path.Join(s.dir, lock.file), 0, "Run `"+lock.command+"`, which writes the new dependencies to the lock file")
-		}
-	}
+	s.locks(pythonWorkspace, []lock{{"poetry.lock", "poetry lock"}, {"uv.lock", "uv lock"}, {"Pipfile.lock", "pipenv lock"}, {"pdm.lock", "pdm lock"}})
 	return true
 }
