@@ -4,6 +4,7 @@ package instrument
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -70,6 +71,23 @@ var goVersions = map[string]string{
 	goKotel:                goFranzOTel,
 }
 
+// goReleases are the other modules of OpenTelemetry that belong to the release of goOTel, with their versions in it.
+var goReleases = map[string]string{
+	goRoot + "/bridge/opentracing":                       goOTel,
+	goRoot + "/exporters/otlp/otlplog/otlploggrpc":       goOTelLog,
+	goRoot + "/exporters/otlp/otlplog/otlploghttp":       goOTelLog,
+	goRoot + "/exporters/otlp/otlpmetric/otlpmetricgrpc": goOTel,
+	goRoot + "/exporters/otlp/otlptrace":                 goOTel,
+	goRoot + "/exporters/otlp/otlptrace/otlptracegrpc":   goOTel,
+	goRoot + "/exporters/prometheus":                     goOTelPrometheus,
+	goRoot + "/exporters/stdout/stdoutlog":               goOTelLog,
+	goRoot + "/exporters/stdout/stdoutmetric":            goOTel,
+	goRoot + "/exporters/stdout/stdouttrace":             goOTel,
+	goRoot + "/exporters/zipkin":                         goOTel,
+	goRoot + "/log":                                      goOTel,
+	goRoot + "/sdk/log":                                  goOTel,
+}
+
 // goSetup are the modules that the setup of the SDK needs.
 var goSetup = []string{
 	goRoot, goRoot + "/sdk", goRoot + "/sdk/metric", goRoot + "/exporters/otlp/otlpmetric/otlpmetrichttp", goRoot + "/exporters/otlp/otlptrace/otlptracehttp", goContribs + "runtime",
@@ -100,7 +118,16 @@ func (s *service) golang(m *configfile.File) (bool, error) {
 		}
 		boundaries += f.serves()
 	}
-	if mains == 0 || boundaries == 0 {
+	if boundaries > 0 && mains == 0 && s.kind == General && s.required(module.path) {
+		s.leave(m.Path, 0, "The servers and clients of the module are left: it has no program that sets the SDK up. Instrument them by the packages that instrument those of its users")
+	}
+	serving := boundaries > 0
+	if mains > 0 && !serving {
+		if serving, err = s.servesElsewhere(m, files); err != nil {
+			return false, err
+		}
+	}
+	if mains == 0 || !serving {
 		return false, nil // a library, or programs that serve nothing
 	}
 	vendor, traced := s.has(goVendors...)
@@ -141,6 +168,46 @@ func (s *service) golang(m *configfile.File) (bool, error) {
 	}
 	s.deployments(s.dockerfiles(runtimeGo), nil)
 	return true, nil
+}
+
+// required reports whether another module of the repository requires a module.
+func (s *service) required(module string) bool {
+	return slices.ContainsFunc(s.configs, func(f *configfile.File) bool {
+		return f.Ecosystem == configfile.Go && slices.ContainsFunc(f.Dependencies, func(d configfile.Dependency) bool { return d.Name == module })
+	})
+}
+
+// servesElsewhere reports whether programs import a package of another module of the repository that has servers, consumers, jobs or
+// databases.
+func (s *service) servesElsewhere(m *configfile.File, files []*goFile) (bool, error) {
+	for _, other := range s.configs {
+		if other.Ecosystem != configfile.Go {
+			continue
+		}
+		name, dir := modfile.ModulePath(other.Source), path.Dir(other.Path)
+		if !slices.ContainsFunc(m.Dependencies, func(d configfile.Dependency) bool { return d.Name == name }) {
+			continue
+		}
+		packages, ok := s.served[dir]
+		if !ok {
+			found, err := (&service{plan: s.plan, dir: dir, manifests: []*configfile.File{other}}).goFiles(newGoModule(dir, name))
+			if err != nil {
+				return false, err
+			}
+			for _, f := range found {
+				if f.serves() > 0 {
+					packages = append(packages, path.Join(name, strings.TrimPrefix(path.Join("/", path.Dir(f.Path)), path.Join("/", dir))))
+				}
+			}
+			s.served[dir] = packages
+		}
+		if slices.ContainsFunc(files, func(f *goFile) bool {
+			return slices.ContainsFunc(f.Imports, func(i syntax.Import) bool { return slices.Contains(packages, i.Path) })
+		}) {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // goFiles returns the files of a module with a function main, a server or client, or instrumentation.
@@ -285,20 +352,26 @@ func (s *service) require(m *configfile.File, modules []string) error {
 	if err != nil {
 		return assay.Errorf(assay.CodeUnprocessable, "read %s: it has a syntax error", m.Path)
 	}
+	older := func(module string) bool {
+		i := slices.IndexFunc(f.Require, func(r *modfile.Require) bool { return r.Mod.Path == module })
+		return i < 0 || semver.Compare(f.Require[i].Mod.Version, goVersion(module)) < 0
+	}
+	modules = slices.DeleteFunc(modules, func(module string) bool { return !older(module) })
+	if len(modules) == 0 {
+		return nil
+	}
+	for _, r := range f.Require { // the added modules need the release of goOTel, and modules of several releases do not belong together
+		if module := r.Mod.Path; !r.Indirect && (module == goRoot || strings.HasPrefix(module, goRoot+"/")) && goVersion(module) != "" && older(module) {
+			modules = append(modules, module)
+		}
+	}
 	slices.Sort(modules)
 	var names []string
 	for _, module := range slices.Compact(modules) {
-		i := slices.IndexFunc(f.Require, func(r *modfile.Require) bool { return r.Mod.Path == module })
-		if i >= 0 && semver.Compare(f.Require[i].Mod.Version, goVersions[module]) >= 0 {
-			continue
-		}
-		if err := f.AddRequire(module, goVersions[module]); err != nil {
+		if err := f.AddRequire(module, goVersion(module)); err != nil {
 			return fmt.Errorf("require %s: %w", module, err)
 		}
 		names = append(names, "`"+module+"`")
-	}
-	if len(names) == 0 {
-		return nil
 	}
 	f.SetRequireSeparateIndirect(f.Require)
 	f.Cleanup()
@@ -313,8 +386,31 @@ func (s *service) require(m *configfile.File, modules []string) error {
 		note += " and raises the Go version of the module from " + f.Go.Version + " to " + goRelease
 	}
 	s.leave(m.Path, 0, note)
+	s.raiseWorkspace()
 	return nil
 }
+
+// raiseWorkspace leaves the file of the workspace of a module if it is for an older Go than the modules that a change adds.
+func (s *service) raiseWorkspace() {
+	for dir := s.dir; ; dir = path.Dir(dir) {
+		name := path.Join(dir, "go.work")
+		text, err := patch.Read(s.root, name)
+		if err == nil {
+			work, err := modfile.ParseWork(name, text, nil)
+			if err == nil && work.Go != nil && semver.Compare("v"+work.Go.Version, "v"+goRelease) < 0 &&
+				slices.ContainsFunc(work.Use, func(u *modfile.Use) bool { return path.Join(dir, u.Path) == s.dir }) {
+				s.leave(name, lineOf(text, work.Go.Syntax.Start.Byte), "Run `go work use` after `go mod tidy` in the modules: it raises the Go version of the workspace from "+work.Go.Version+" to theirs")
+			}
+			return
+		}
+		if dir == "." || dir == "/" {
+			return
+		}
+	}
+}
+
+// goVersion returns the version of a module that a change requires, "" if it is not known.
+func goVersion(module string) string { return cmp.Or(goVersions[module], goReleases[module]) }
 
 // imported returns the name of a package in a file, "" if it has none.
 func imported(f *source, module string) string {

@@ -47,7 +47,7 @@ const (
 //
 // The error has the code assay.CodeUnprocessable if the repository has no service that can be instrumented.
 func Make(ctx context.Context, root *os.Root, parser *treesitter.Parser, files []string, kind Kind, name string) (*patch.Patch, error) {
-	p := &plan{ctx: ctx, root: root, parser: parser, kind: kind, name: name, paths: files, files: map[string]*patch.File{}}
+	p := &plan{ctx: ctx, root: root, parser: parser, kind: kind, name: name, paths: files, served: map[string][]string{}, files: map[string]*patch.File{}}
 	if err := p.read(); err != nil {
 		return nil, err
 	}
@@ -84,6 +84,7 @@ type plan struct {
 	paths   []string
 	configs []*configfile.File
 	sources map[string]map[string][]string // files by ecosystem and directory of the manifest
+	served  map[string][]string            // packages with servers, consumers, jobs or databases, by the directory of the module in Go
 	files   map[string]*patch.File
 	patch   patch.Patch
 }

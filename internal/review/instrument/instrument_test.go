@@ -487,6 +487,87 @@ func apply(t *testing.T, dir string, kind instrument.Kind, files map[string]stri
 	return p
 }
 
+// TestGoReleases: all modules of OpenTelemetry that a module requires get the versions of one release.
+func TestGoReleases(t *testing.T) {
+	const otel = "go.opentelemetry.io/otel"
+	for name, tt := range map[string]struct{ required, want []string }{
+		"an exporter":            {[]string{otel + " v1.28.0", otel + "/exporters/otlp/otlptrace/otlptracegrpc v1.28.0", otel + "/sdk v1.28.0"}, []string{otel + " v1.47.0", otel + "/exporters/otlp/otlptrace/otlptracegrpc v1.47.0", otel + "/sdk v1.47.0"}},
+		"modules before 1.0":     {[]string{otel + "/exporters/prometheus v0.50.0", otel + "/exporters/stdout/stdoutlog v0.4.0", otel + "/log v0.4.0", otel + "/sdk v1.28.0"}, []string{otel + "/exporters/prometheus v0.69.0", otel + "/exporters/stdout/stdoutlog v0.23.0", otel + "/log v1.47.0", otel + "/sdk v1.47.0"}},
+		"a newer one, and other": {[]string{otel + "/exporters/jaeger v1.17.0", otel + "/sdk v1.48.0"}, []string{otel + "/exporters/jaeger v1.17.0", otel + "/sdk v1.48.0"}},
+		"an indirect one":        {[]string{otel + "/exporters/zipkin v1.28.0 // indirect", otel + "/sdk v1.28.0"}, []string{otel + "/exporters/zipkin v1.28.0 // indirect", otel + "/sdk v1.47.0"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			apply(t, dir, instrument.General, map[string]string{
+				"go.mod":  "module example.com/a\n\ngo 1.26.0\n\nrequire (\n\t" + strings.Join(tt.required, "\n\t") + "\n)\n",
+				"main.go": "package main\n\nimport \"net/http\"\n\nfunc main() { _ = http.ListenAndServe(\":1\", http.NewServeMux()) }\n",
+			})
+			text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+			require.NoError(t, err)
+			for _, want := range tt.want {
+				require.Contains(t, string(text), want+"\n")
+			}
+		})
+	}
+}
+
+// TestGoWorkspace: a program whose server is in another module of the repository is a service. Steps name what is left of the
+// other module and of the workspace.
+func TestGoWorkspace(t *testing.T) {
+	const (
+		library = "package httpx\n\nimport \"net/http\"\n\nfunc Serve(h http.Handler) error { return http.ListenAndServe(\":80\", h) }\n"
+		program = "package main\n\nimport \"example.com/httpx\"\n\nfunc main() { _ = httpx.Serve(nil) }\n"
+		used    = "go 1.22\n\nuse (\n\t./orders\n\t./httpx\n)\n"
+	)
+	for name, tt := range map[string]struct {
+		requirement, library, work string
+		program, served, raise     bool // the program is changed; steps name the other module, and the workspace
+	}{
+		"another package":            {"\nrequire example.com/httpx v0.0.0\n", "package httpx\n\nfunc Serve(any) error { return nil }\n", used, false, true, false},
+		"a workspace":                {"\nrequire example.com/httpx v0.0.0\n", library, used, true, true, true},
+		"a workspace of a new Go":    {"\nrequire example.com/httpx v0.0.0\n", library, strings.Replace(used, "1.22", "1.26.0", 1), true, true, false},
+		"a workspace of others":      {"\nrequire example.com/httpx v0.0.0\n", library, "go 1.22\n\nuse ./httpx\n", true, true, false},
+		"no workspace":               {"\nrequire example.com/httpx v0.0.0\n\nreplace example.com/httpx => ../httpx\n", library, "", true, true, false},
+		"a library without a server": {"\nrequire example.com/httpx v0.0.0\n", "package httpx\n\nfunc Serve(any) error { return nil }\n", used, false, false, false},
+		"another library":            {"", library, used, false, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			files := map[string]string{
+				"orders/go.mod": "module example.com/orders\n\ngo 1.22\n" + tt.requirement, "orders/main.go": program,
+				"httpx/go.mod": "module example.com/httpx\n\ngo 1.22\n", "httpx/serve.go": tt.library,
+			}
+			if tt.work != "" {
+				files["go.work"] = tt.work
+			}
+			if name == "another package" {
+				files["httpx/server/server.go"] = strings.Replace(library, "httpx", "server", 1)
+			}
+			write(t, dir, files)
+			p, root, err := makePatch(t, newParser(t), dir, instrument.General)
+			if !tt.program && !tt.served {
+				require.Equal(t, assay.CodeUnprocessable, assay.ErrorCode(err))
+				return
+			}
+			require.NoError(t, err)
+			changed := func(name string) bool {
+				return slices.ContainsFunc(p.Files, func(f patch.File) bool { return f.Path == name })
+			}
+			left := func(file, text string) bool {
+				return slices.ContainsFunc(p.Steps, func(s patch.Step) bool { return s.Open && s.File == file && strings.Contains(s.Text, text) })
+			}
+			require.Equal(t, tt.program, changed("orders/telemetry.go"))
+			require.False(t, changed("httpx/serve.go"))
+			require.Equal(t, tt.served, left("httpx/go.mod", "The servers and clients of the module are left"))
+			require.Equal(t, tt.raise, left("go.work", "Run `go work use`"))
+			require.NoError(t, p.Apply(root))
+			again, _, err := makePatch(t, newParser(t), dir, instrument.General)
+			require.NoError(t, err)
+			require.Empty(t, again.Files)
+		})
+	}
+}
+
 // TestGoMain: a formatted program stays formatted, whatever its main function is like.
 func TestGoMain(t *testing.T) {
 	const setup = "\tdefer startTelemetry()()\n"

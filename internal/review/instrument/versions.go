@@ -4,7 +4,11 @@ package instrument
 
 // The versions that a change adds, as the registries served them in November 2026.
 const (
-	goOTel    = "v1.47.0" // needs Go 1.26
+	goOTel = "v1.47.0" // needs Go 1.26
+	// Modules of the same release that are not stable.
+	goOTelLog        = "v0.23.0" // exporters of logs
+	goOTelPrometheus = "v0.69.0"
+
 	goContrib = "v0.72.0" // of the same release
 	goOTelGin = "v0.71.0" // otelgin, whose newest version is older
 	goSQL     = "v0.44.0" // github.com/XSAM/otelsql
