@@ -307,7 +307,7 @@ type runtime struct {
 	name     string         // configfile.File.Runtime
 	programs *regexp.Regexp // words of a command that starts a program of the language
 	base     *regexp.Regexp // names of base images
-	installs *regexp.Regexp // lines that install the dependencies of the project, nil if the image needs none
+	installs *regexp.Regexp // what installs the dependencies of a project, besides the names of its manifests; nil if the image needs none
 }
 
 var (
@@ -321,7 +321,7 @@ var (
 		"cpython",
 		regexp.MustCompile(`^(python[\d.]*|` + strings.Join(pythonCommands, "|") + `|` + pythonInstrument + `)$`),
 		regexp.MustCompile(`python`),
-		regexp.MustCompile(`(?mi)\b(requirements[\w.-]*(\.(txt|in)|/)|pyproject\.toml|setup\.cfg|pipfile|poetry|uv sync|pipenv|pdm)\b|pip3? install\b.*\s\.(\[|\s|$)`),
+		regexp.MustCompile(`(?mi)\b(pyproject\.toml|setup\.cfg|pipfile|poetry|uv sync|pipenv|pdm)\b|pip3? install\b.*\s\.(\[|\s|$)`),
 	}
 	runtimeJava = &runtime{
 		"jvm",
@@ -348,7 +348,9 @@ func (s *service) dockerfiles(r *runtime) []*configfile.File {
 // image reports whether a Dockerfile builds an image of the service.
 func (s *service) image(f *configfile.File, r *runtime) bool {
 	stage, ok := lastStage(f)
-	installs := r.installs == nil || r.installs.Match(f.Source)
+	installs := r.installs == nil || r.installs.Match(f.Source) || slices.ContainsFunc(s.manifests, func(m *configfile.File) bool {
+		return mentions(f, strings.TrimPrefix(m.Path, s.dir+"/"))
+	})
 	starts := r.programs == nil && installs || slices.ContainsFunc(stage, func(i instruction) bool {
 		return r.programs != nil && slices.ContainsFunc(i.command(), func(w string) bool { return r.programs.MatchString(path.Base(w)) })
 	})

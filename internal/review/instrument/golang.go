@@ -119,7 +119,7 @@ func (s *service) golang(m *configfile.File) (bool, error) {
 		boundaries += f.serves()
 	}
 	if boundaries > 0 && mains == 0 && s.kind == General && s.required(module.path) {
-		s.leave(m.Path, 0, "The servers and clients of the module are left: it has no program that sets the SDK up. Instrument them by the packages that instrument those of its users")
+		s.leave(m.Path, 0, "The servers and clients of the module are left: its programs are in other modules")
 	}
 	serving := boundaries > 0
 	if mains > 0 && !serving {
