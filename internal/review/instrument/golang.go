@@ -379,11 +379,17 @@ func (s *service) require(m *configfile.File, modules []string) error {
 	if err != nil {
 		return fmt.Errorf("format %s: %w", m.Path, err)
 	}
+	if end := newline(m.Source); end != "\n" {
+		after = bytes.ReplaceAll(bytes.ReplaceAll(after, []byte(end), []byte("\n")), []byte("\n"), []byte(end))
+	}
 	s.file(m.Path, m.Source).Edits = udiff.Lines(string(m.Source), string(after))
 	s.did(m.Path, 0, "Require "+strings.Join(names, ", "))
 	note := "Run `go mod tidy`, which adds what these modules require to go.mod and go.sum"
 	if f.Go != nil && semver.Compare("v"+f.Go.Version, "v"+goRelease) < 0 {
 		note += " and raises the Go version of the module from " + f.Go.Version + " to " + goRelease
+	}
+	if s.exists("vendor/modules.txt") {
+		note += ". Then run `go mod vendor`"
 	}
 	s.leave(m.Path, 0, note)
 	s.raiseWorkspace()

@@ -118,6 +118,8 @@ func (p *plan) read() error {
 		}
 		if found, err := configfile.Parse(name, text); err == nil {
 			p.configs = append(p.configs, found...)
+		} else if bytes.HasPrefix(text, []byte("\ufeff")) && path.Base(name) == "package.json" {
+			p.leave(name, 0, "The project is left: the manifest begins with a byte order mark")
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"go/format"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -508,6 +509,37 @@ func TestGoReleases(t *testing.T) {
 			for _, want := range tt.want {
 				require.Contains(t, string(text), want+"\n")
 			}
+		})
+	}
+}
+
+// TestForms: manifests keep their form, and a step says what is left of it.
+func TestForms(t *testing.T) {
+	const program = "package main\n\nimport \"net/http\"\n\nfunc main() { _ = http.ListenAndServe(\":1\", nil) }\n"
+	for name, tt := range map[string]struct {
+		files     map[string]string
+		want, no  string // in the first file by name
+		step      string
+		unchanged bool
+	}{
+		"CRLF in go.mod":           {map[string]string{"go.mod": "module example.com/a // a\r\n\r\ngo 1.26.0\r\n", "main.go": program}, "\tgo.opentelemetry.io/otel v1.47.0\r\n", "[^\r]\n", "", false},
+		"LF in go.mod":             {map[string]string{"go.mod": "module example.com/a\n\ngo 1.26.0\n", "main.go": program}, "\tgo.opentelemetry.io/otel v1.47.0\n", "\r", "", false},
+		"vendored modules":         {map[string]string{"go.mod": "module example.com/a\n\ngo 1.26.0\n", "main.go": program, "vendor/modules.txt": ""}, "", "", "Then run `go mod vendor`", false},
+		"a mark in package.json":   {map[string]string{"package.json": "\ufeff{\"dependencies\": {\"express\": \"5\"}}"}, "", "", "byte order mark", true},
+		"requirements of setup":    {map[string]string{"setup.cfg": "[options]\ninstall_requires =\n    aiohttp>=3.9\n    schedule\n"}, "=\n    opentelemetry-distro\n    opentelemetry-exporter-otlp\n    opentelemetry-instrumentation-aiohttp-client\n    opentelemetry-instrumentation-aiohttp-server\n    aiohttp>=3.9\n    schedule\n", "", "", false},
+		"requirements beside them": {map[string]string{"requirements.txt": "flask\n", "setup.cfg": "[options]\ninstall_requires =\n    flask\n"}, "opentelemetry-distro\n", "", "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			p := apply(t, dir, instrument.Minimum, tt.files)
+			require.Equal(t, tt.unchanged, len(p.Files) == 0)
+			text, err := os.ReadFile(filepath.Join(dir, slices.Min(slices.Collect(maps.Keys(tt.files)))))
+			require.NoError(t, err)
+			require.Contains(t, string(text), tt.want)
+			if tt.no != "" {
+				require.NotRegexp(t, tt.no, string(text))
+			}
+			require.True(t, slices.ContainsFunc(p.Steps, func(s patch.Step) bool { return strings.Contains(s.Text, tt.step) }))
 		})
 	}
 }

@@ -153,7 +153,7 @@ func (s *service) addPython() bool {
 	var m *configfile.File
 	for _, f := range s.manifests {
 		base := strings.ToLower(path.Base(f.Path))
-		development := strings.Contains(base, "dev") || strings.Contains(base, "test") || base == "setup.cfg"
+		development := strings.Contains(base, "dev") || strings.Contains(base, "test")
 		for _, d := range f.Dependencies {
 			if d.Development || development {
 				continue
@@ -195,6 +195,8 @@ func (s *service) addPython() bool {
 			lines[i] = string(m.Source[at]) + name + string(m.Source[at]) + ","
 		}
 		s.insert(m.Path, m.Source, at, lines, " ")
+	case base == "setup.cfg": // a line of its own for each
+		s.insert(m.Path, m.Source, at, add, "")
 	default: // a table: name = "version"
 		if _, alone := indentOf(m.Source, at); !alone {
 			s.leave(m.Path, lineOf(m.Source, at), "Install `"+strings.Join(add, "`, `")+"`: the dependencies have a form that is not edited")
