@@ -125,11 +125,8 @@ func (p *plan) read() error {
 	return nil
 }
 
-// aside reports whether a file may be a manifest that does not say where a service is: of a package, or in a directory
-// for requirements.
-func aside(name string) bool {
-	return path.Base(name) == "setup.py" || path.Base(path.Dir(name)) == "requirements"
-}
+// aside reports whether a file is a manifest of a package, which does not say where a service is.
+func aside(name string) bool { return path.Base(name) == "setup.py" }
 
 // services returns the directories with manifests of the languages, in the order of their paths.
 func (p *plan) services() []*service {
