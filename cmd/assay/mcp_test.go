@@ -13,7 +13,7 @@ import (
 // TestMCPAuthentication: /mcp rejects credentials like the API, and shares its limits.
 func TestMCPAuthentication(t *testing.T) {
 	cfg := testConfig(t, t.TempDir())
-	cfg.AuthFailureLimit = 1
+	cfg.AuthFailureLimit, cfg.RateLimit = 1, 2
 	s, _ := startServer(t, cfg)
 	for _, c := range []struct {
 		key    string
@@ -24,6 +24,8 @@ func TestMCPAuthentication(t *testing.T) {
 		{testKey + "0", http.StatusUnauthorized, "INVALID_API_KEY"},
 		{testKey + "1", http.StatusTooManyRequests, "RATE_LIMIT_EXCEEDED"},
 		{testKey, http.StatusMethodNotAllowed, ""}, // the protocol requires POST
+		{testKey, http.StatusMethodNotAllowed, ""},
+		{testKey, http.StatusTooManyRequests, "RATE_LIMIT_EXCEEDED"},
 	} {
 		status, body := get(t, client(t), s.rootURL()+mcpPath, c.key)
 		require.Equal(t, c.status, status, body)

@@ -413,13 +413,12 @@ func (s *server) serve(metrics, pages http.Handler, tlsConfig *tls.Config) {
 		Logger:        s.logger,
 	})
 	tools := mcp.New(mcp.Config{Version: version(), API: &mcp.API{URL: apiAddress + s.basePath(), Client: &http.Client{Transport: mcp.Handler{Handler: api}}}})
-	agents := mcp.HTTPHandler(tools, func(w http.ResponseWriter, r *http.Request) bool {
-		_, err := s.authenticate(r.Context(), rest.Credential(r), r.RemoteAddr)
-		if err != nil {
-			rest.Fail(w, r, err, s.replica.Now, s.logger)
+	agents := mcp.HTTPHandler(tools, mcp.HTTPConfig{CPU: s.cpu, Logger: s.logger, Authenticate: func(w http.ResponseWriter, r *http.Request) string {
+		if principal := api.Authenticate(w, r); principal != nil {
+			return principal.OrganizationID
 		}
-		return err == nil
-	}, s.logger)
+		return ""
+	}})
 	s.serveHTTP(s.http, s.own.Middleware(s.handler(s.withCrossOrigin(api), pages, open, s.signer.JWKS(), agents)), tlsConfig)
 	if s.metrics != nil {
 		mux := http.NewServeMux()

@@ -113,11 +113,19 @@ type Handler struct {
 // RoundTrip implements http.RoundTripper. The answer is in memory, at most a little over maxAnswer of it.
 func (h Handler) RoundTrip(r *http.Request) (*http.Response, error) {
 	w := &answer{header: http.Header{}, status: http.StatusOK}
-	in := r.Clone(r.Context())
-	in.RequestURI = r.URL.RequestURI()
-	in.RemoteAddr = remoteAddress(r.Context())
-	h.Handler.ServeHTTP(w, in)
-	if err := r.Context().Err(); err != nil {
+	m, _ := r.Context().Value(messageKey{}).(*message)
+	err := m.outside(r.Context(), func(ctx context.Context) {
+		in := r.Clone(ctx)
+		in.RequestURI = r.URL.RequestURI()
+		if m != nil {
+			in.RemoteAddr = m.address
+		}
+		h.Handler.ServeHTTP(w, in)
+	})
+	if err == nil {
+		err = r.Context().Err()
+	}
+	if err != nil {
 		return nil, err
 	}
 	return &http.Response{
@@ -147,11 +155,3 @@ func (a *answer) Write(p []byte) (int, error) {
 // SetReadDeadline and SetWriteDeadline let the handler set deadlines, which mean nothing here.
 func (a *answer) SetReadDeadline(time.Time) error  { return nil }
 func (a *answer) SetWriteDeadline(time.Time) error { return nil }
-
-type addressKey struct{}
-
-// remoteAddress returns the address of the client of the MCP server.
-func remoteAddress(ctx context.Context) string {
-	address, _ := ctx.Value(addressKey{}).(string)
-	return address
-}

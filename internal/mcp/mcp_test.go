@@ -4,6 +4,7 @@ package mcp
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,12 +16,17 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"assay/internal/fair"
 	"assay/internal/safetext"
 )
 
@@ -55,16 +61,37 @@ func api(t *testing.T) http.Handler {
 	})
 }
 
+// handler returns a handler for which the API key is the organization.
+func handler(s *mcp.Server, cpu *fair.Semaphore) http.Handler {
+	return HTTPHandler(s, HTTPConfig{CPU: cpu, Authenticate: func(w http.ResponseWriter, r *http.Request) string {
+		key := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+		if key == "" {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+		return key
+	}})
+}
+
+// request returns a request with a message.
+func request(ctx context.Context, organization string, body io.Reader) *http.Request {
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/mcp", body)
+	r.Header.Set("Authorization", "Bearer "+organization)
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	return r
+}
+
+// post sends a message to a handler.
+func post(ctx context.Context, h http.Handler, organization, body string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, request(ctx, organization, strings.NewReader(body)))
+	return w
+}
+
 // connect serves a server over HTTP and returns a client with an API key.
 func connect(t *testing.T, s *mcp.Server, key string) (*mcp.ClientSession, error) {
 	t.Helper()
-	server := httptest.NewServer(HTTPHandler(s, func(w http.ResponseWriter, r *http.Request) bool {
-		if !strings.HasPrefix(r.Header.Get("Authorization"), "Bearer ") {
-			w.WriteHeader(http.StatusUnauthorized)
-			return false
-		}
-		return true
-	}, nil))
+	server := httptest.NewServer(handler(s, fair.NewCPU(1, time.Now)))
 	t.Cleanup(server.Close)
 	client := server.Client()
 	client.Transport = &keyed{client.Transport, key}
@@ -164,8 +191,6 @@ func TestHTTP(t *testing.T) {
 	require.Equal(t, "UNAUTHORIZED: no\ufffd\ufffd; a b", text)
 }
 
-func anyone(http.ResponseWriter, *http.Request) bool { return true }
-
 // TestErrors: errors of the API keep their details and do not repeat them.
 func TestErrors(t *testing.T) {
 	for _, c := range []struct {
@@ -192,11 +217,9 @@ func TestErrors(t *testing.T) {
 
 // TestCrossOrigin: a page of another site cannot call tools with the credential of a user.
 func TestCrossOrigin(t *testing.T) {
-	h := HTTPHandler(New(Config{}), anyone, nil)
+	h := handler(New(Config{}), fair.NewCPU(1, time.Now))
 	for site, status := range map[string]int{"cross-site": http.StatusForbidden, "same-origin": http.StatusOK, "": http.StatusOK} {
-		r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`))
-		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set("Accept", "application/json, text/event-stream")
+		r := request(t.Context(), "a", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`))
 		r.Header.Set("Sec-Fetch-Site", site)
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
@@ -205,12 +228,116 @@ func TestCrossOrigin(t *testing.T) {
 			require.Equal(t, strconv.Itoa(w.Body.Len()), w.Header().Get("Content-Length"), "package connlimit counts the response by it")
 		}
 	}
-	r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"x","params":"`+strings.Repeat("y", 64<<10)+`"}`))
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", "application/json, text/event-stream")
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
+	w := post(t.Context(), h, "a", `{"jsonrpc":"2.0","id":1,"method":"x","params":"`+strings.Repeat("y", maxRequest)+`"}`)
 	require.Equal(t, http.StatusRequestEntityTooLarge, w.Code)
+	require.Equal(t, http.StatusUnauthorized, post(t.Context(), h, "", "{}").Code)
+}
+
+// TestMethods: the server answers the methods of tools at once, and refuses others, which may have no end.
+func TestMethods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := handler(New(Config{}), fair.NewCPU(1, time.Now))
+		for _, version := range []string{"", "2025-06-18", "2025-11-25", "2026-07-28"} {
+			for method, params := range map[string]string{
+				"subscriptions/listen": `"notifications":{"toolsListChanged":true}`, "logging/setLevel": `"level":"info"`, "resources/list": `"a":1`,
+				"resources/subscribe": `"uri":"a:b"`, "prompts/list": `"a":1`, "completion/complete": `"ref":{"type":"ref/prompt","name":"a"},"argument":{"name":"a","value":"b"}`,
+				"tools/list": `"a":1`, "tools/call": `"name":"list_rules"`,
+			} {
+				body := `{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"` + version + `",` +
+					`"io.modelcontextprotocol/clientInfo":{"name":"a","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}},` + params + `}}`
+				r := request(t.Context(), "a", strings.NewReader(body))
+				r.Header.Set("Mcp-Method", method)
+				r.Header.Set("Mcp-Name", "list_rules")
+				if version != "" {
+					r.Header.Set("Mcp-Protocol-Version", version)
+				}
+				w, start := httptest.NewRecorder(), time.Now()
+				h.ServeHTTP(w, r)
+				require.Zero(t, time.Since(start), "%s of version %q", method, version)
+				if strings.HasPrefix(method, "tools/") {
+					require.Contains(t, w.Body.String(), `"result"`, "%s of version %q", method, version)
+				} else {
+					require.NotContains(t, w.Body.String(), `"result"`, "%s of version %q", method, version)
+				}
+			}
+		}
+	})
+}
+
+const (
+	callRule    = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_rule","arguments":{"id":"SPA-003"}}}`
+	callService = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_service","arguments":{"id":"%s"}}}`
+)
+
+// TestMessagesTakeTurns: the work on a message holds a slot of the CPUs, and the API takes one by itself.
+func TestMessagesTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cpu := fair.NewSemaphore(2, 1)
+		var calls int
+		h := handler(New(Config{API: &API{URL: "http://api.invalid", Client: &http.Client{Transport: Handler{
+			http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				calls++
+				organization := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+				leave, err := cpu.Enter(r.Context(), organization)
+				if err != nil {
+					return
+				}
+				defer leave()
+				fmt.Fprint(w, `{"data":{"id":"x"}}`)
+			}),
+		}}}}), cpu)
+		service := fmt.Sprintf(callService, "x")
+		require.NoError(t, cpu.Acquire(t.Context(), "a"))
+		for _, body := range []string{callRule, service} {
+			start := time.Now()
+			require.Equal(t, http.StatusServiceUnavailable, post(t.Context(), h, "a", body).Code)
+			require.Equal(t, messageTimeout, time.Since(start))
+		}
+		require.Zero(t, calls)
+		require.Contains(t, post(t.Context(), h, "b", callRule).Body.String(), "result")
+		require.Contains(t, post(t.Context(), h, "b", service).Body.String(), `{\"id\":\"x\"}`)
+		cpu.Release("a")
+		for range 3 {
+			require.Contains(t, post(t.Context(), h, "a", callRule).Body.String(), "result")
+			require.Contains(t, post(t.Context(), h, "a", service).Body.String(), `{\"id\":\"x\"}`)
+		}
+	})
+}
+
+// TestMessagesOfAnOrganization: an organization has a limited number of messages in progress, and their end is that of
+// their requests. Messages that have not arrived do not count.
+func TestMessagesOfAnOrganization(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls atomic.Int32
+		h := handler(New(Config{API: &API{URL: "http://api.invalid", Client: &http.Client{Transport: Handler{
+			http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				calls.Add(1)
+				<-r.Context().Done()
+			}),
+		}}}}), fair.NewCPU(1, time.Now))
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		begin := func(n int, organization string, body io.Reader) {
+			for range n {
+				wg.Go(func() { h.ServeHTTP(httptest.NewRecorder(), request(ctx, organization, body)) })
+			}
+			synctest.Wait()
+		}
+		endless, end := io.Pipe()
+		begin(2*maxMessages, "c", endless)
+		for _, organization := range []string{"a", "a", "b"} {
+			for range maxMessagesEach {
+				begin(1, organization, strings.NewReader(fmt.Sprintf(callService, "x")))
+			}
+		}
+		require.EqualValues(t, 2*maxMessagesEach, calls.Load())
+		begin(1, "c", strings.NewReader(fmt.Sprintf(callService, "x")))
+		require.EqualValues(t, maxMessages, calls.Load(), "all messages that are in progress")
+		cancel()
+		require.NoError(t, end.Close())
+		wg.Wait()
+		require.Contains(t, post(t.Context(), h, "a", callRule).Body.String(), "result")
+	})
 }
 
 // TestStdio writes requests to a server and ends its input before the server has answered.
@@ -236,16 +363,14 @@ func TestStdio(t *testing.T) {
 
 // TestBatch: messages come one at a time, whatever version of the protocol a client names.
 func TestBatch(t *testing.T) {
-	h := HTTPHandler(New(Config{}), anyone, nil)
+	h := handler(New(Config{}), fair.NewCPU(1, time.Now))
 	for body, status := range map[string]int{
 		`[{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}]`: http.StatusBadRequest,
 		" \r\n\t[]": http.StatusBadRequest,
 		"\n" + `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`:            http.StatusOK,
 		strings.Repeat(" ", maxRequest) + `[{"jsonrpc":"2.0","id":1,"method":"ping"}]`: http.StatusRequestEntityTooLarge,
 	} {
-		r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(body))
-		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set("Accept", "application/json, text/event-stream")
+		r := request(t.Context(), "a", strings.NewReader(body))
 		r.Header.Set("Mcp-Protocol-Version", "2025-03-26")
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)

@@ -3,20 +3,18 @@
 package mcp
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"assay/internal/rules/catalog"
@@ -40,8 +38,9 @@ const timeout = 30 * time.Second
 // New returns a server with the tools of a configuration.
 func New(cfg Config) *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "assay", Title: "assay: telemetry quality", Version: cfg.Version}, &mcp.ServerOptions{
-		Instructions: instructions, Capabilities: &mcp.ServerCapabilities{},
+		Instructions: instructions, Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}, // the list does not change
 	})
+	s.AddReceivingMiddleware(served)
 	add(s, "list_rules", "List the rules", "Lists the rules of the Instrumentation Score with their impact and what they look at.", listRules)
 	add(s, "get_rule", "Get a rule", "Explains a rule: when it applies and fails, why it costs, and how to fix it.", getRule)
 	if cfg.API != nil {
@@ -51,6 +50,20 @@ func New(cfg Config) *mcp.Server {
 		cfg.Local.register(s)
 	}
 	return s
+}
+
+// methods are those that the tools need. The SDK has others, such as subscriptions/listen, which lasts as long as the
+// client keeps its connection.
+var methods = []string{"initialize", "server/discover", "ping", "tools/list", "tools/call"}
+
+// served refuses other methods. Notifications have no effect.
+func served(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		if !slices.Contains(methods, method) && !strings.HasPrefix(method, "notifications/") {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "this server does not support the method"}
+		}
+		return next(ctx, method, req)
+	}
 }
 
 // add adds a tool that only reads and whose result is JSON. Results and errors quote telemetry and code, so they have no
@@ -205,67 +218,4 @@ func getRule(_ context.Context, _ http.Header, in ruleIn) (any, error) {
 	out, info := newRule(found.Info()), found.Info()
 	out.Description, out.Rationale, out.Remediation = info.Description, info.Rationale, info.Remediation
 	return out, nil
-}
-
-// maxRequest is the maximum size of a message in bytes. Arguments of tools are short, and every connection may hold a
-// message that does not end.
-const maxRequest = 64 << 10
-
-// HTTPHandler serves a server over HTTP without sessions. authenticate reports whether a request has a valid credential;
-// if not, it has sent the response. The tools send the credential to the API.
-func HTTPHandler(s *mcp.Server, authenticate func(http.ResponseWriter, *http.Request) bool, logger *slog.Logger) http.Handler {
-	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, &mcp.StreamableHTTPOptions{
-		Stateless: true, JSONResponse: true, Logger: logger, MaxRequestBodyBytes: maxRequest,
-		// Every request needs a credential that a browser does not add by itself, so that a page of another name which
-		// resolves to this host gets nothing. A proxy on this host sends other names.
-		DisableLocalhostProtection: true,
-	})
-	return http.NewCrossOriginProtection().Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !authenticate(w, r) {
-			return
-		}
-		// Batches belong to an earlier version of the protocol. The SDK runs all their messages at once.
-		body := bufio.NewReader(http.MaxBytesReader(w, r.Body, maxRequest))
-		if batch(body) {
-			http.Error(w, "batches of messages are not supported", http.StatusBadRequest)
-			return
-		}
-		r.Body = io.NopCloser(body)
-		whole := &response{ResponseWriter: w, status: http.StatusOK}
-		handler.ServeHTTP(whole, r.WithContext(context.WithValue(r.Context(), addressKey{}, r.RemoteAddr)))
-		whole.send()
-	}))
-}
-
-// response keeps a response, to send it with a Content-Length, by which package connlimit counts it.
-type response struct {
-	http.ResponseWriter
-	status int
-	body   bytes.Buffer
-}
-
-func (r *response) WriteHeader(status int) { r.status = status }
-
-func (r *response) Write(p []byte) (int, error) { return r.body.Write(p) }
-
-func (r *response) send() {
-	if r.body.Len() > 0 {
-		r.Header().Set("Content-Length", strconv.Itoa(r.body.Len()))
-	}
-	r.ResponseWriter.WriteHeader(r.status)
-	_, _ = r.ResponseWriter.Write(r.body.Bytes()) // the client may have disconnected
-}
-
-// batch reports whether a body is a JSON array. It consumes white space only.
-func batch(body *bufio.Reader) bool {
-	for {
-		b, err := body.ReadByte()
-		switch {
-		case err != nil:
-			return false
-		case b == ' ', b == '\t', b == '\r', b == '\n':
-		default:
-			return body.UnreadByte() == nil && b == '['
-		}
-	}
 }

@@ -22,7 +22,6 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"assay"
-	"assay/internal/requestid"
 	"assay/internal/safetext"
 )
 
@@ -191,13 +190,6 @@ var statuses = map[assay.Code]int{
 	assay.CodeInternal:           http.StatusInternalServerError,
 	assay.CodeUpstream:           http.StatusBadGateway,
 	assay.CodeUnavailable:        http.StatusServiceUnavailable,
-}
-
-// Fail responds with an error to a request outside the API, as the API does.
-func Fail(w http.ResponseWriter, r *http.Request, err error, now func() time.Time, logger *slog.Logger) {
-	w.Header().Add("Vary", "Accept-Encoding")
-	s := &server{cfg: Config{Now: now, Logger: logger}}
-	(&exchange{ResponseWriter: w, s: s, r: r, traceID: requestid.TraceID(r.Context())}).fail(err)
 }
 
 // fail responds with an error. It logs the text of an internal error and the cause of a

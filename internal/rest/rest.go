@@ -103,7 +103,23 @@ type server struct {
 // Use it as the root handler of the listener, not behind a ServeMux (see Config.Other). A
 // request with a header above the limit of the http.Server never reaches it; net/http
 // responds in plain text.
-func New(cfg Config) http.Handler { return newServer(cfg) }
+func New(cfg Config) *API { return &API{newServer(cfg)} }
+
+// API is the handler that New returns.
+type API struct{ *server }
+
+// Authenticate returns the caller of a request to another handler. It has the limits of the API, which the request counts
+// for. If it returns nil, it has responded with an error, as the API does.
+func (a *API) Authenticate(w http.ResponseWriter, r *http.Request) *assay.Principal {
+	x := &exchange{ResponseWriter: w, s: a.server, r: r, traceID: requestid.TraceID(r.Context())}
+	principal, err := a.authenticate(r.Context(), x)
+	if err != nil {
+		w.Header().Add("Vary", "Accept-Encoding")
+		x.fail(err)
+		return nil
+	}
+	return principal
+}
 
 func newServer(cfg Config) *server {
 	if cfg.Now == nil {

@@ -128,16 +128,19 @@ func TestCredentialCheckedFirst(t *testing.T) {
 	f.serve(t, r).fails(t, 401, assay.CodeInvalidAPIKey)
 }
 
-// TestFail: endpoints outside the API respond like an operation.
-func TestFail(t *testing.T) {
-	f := newFixture(t)
-	for _, header := range []string{"", "Bearer a.b.c", "Bearer nothing", "Bearer away"} {
-		want := f.do(t, "GET", "/api/v1/organization", "Authorization", header)
+// TestAuthenticate: handlers outside the API respond like an operation, and share its rate limit.
+func TestAuthenticate(t *testing.T) {
+	f := newFixture(t, func(c *Config) { c.RateLimit = 2 })
+	outside := func(authorization string) (*assay.Principal, *answer) {
 		got := &answer{ResponseRecorder: httptest.NewRecorder()}
 		r := httptest.NewRequest("POST", "/mcp", nil)
-		r.Header.Set("Authorization", header)
-		_, err := authenticate(r.Context(), Credential(r), r.RemoteAddr)
-		Fail(got, r, err, f.cfg.Now, f.cfg.Logger)
+		r.Header.Set("Authorization", authorization)
+		return (&API{f.h}).Authenticate(got, r), got
+	}
+	for _, header := range []string{"", "Bearer a.b.c", "Bearer nothing", "Bearer away"} {
+		want := f.do(t, "GET", "/api/v1/organization", "Authorization", header)
+		principal, got := outside(header)
+		require.Nil(t, principal)
 		require.NoError(t, json.Unmarshal(got.Body.Bytes(), got))
 		require.Equal(t, want.Code, got.Code)
 		require.Equal(t, want.Header(), got.Header())
@@ -146,6 +149,16 @@ func TestFail(t *testing.T) {
 		require.Regexp(t, `^[0-9a-f]{32}$`, got.Meta.TraceID)
 	}
 	require.Contains(t, f.log.String(), "path=/mcp status=503")
+	for range 2 {
+		principal, got := outside(reader)
+		require.Equal(t, orgID, principal.OrganizationID)
+		require.Empty(t, got.Header())
+	}
+	principal, got := outside(reader)
+	require.Nil(t, principal)
+	require.Equal(t, 429, got.Code)
+	require.NotEmpty(t, got.Header().Get("Retry-After"))
+	f.get(t, "/api/v1/services").fails(t, 429, assay.CodeRateLimited)
 }
 
 func TestForeignAndUnknown(t *testing.T) {

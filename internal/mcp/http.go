@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"assay/internal/fair"
+)
+
+const (
+	// messageTimeout limits a message, including its wait for its turn. The server must allow more time for writing a
+	// response.
+	messageTimeout = timeout + 10*time.Second
+
+	// maxRequest is the maximum size of a message in bytes. Arguments of tools are short, and every connection may hold a
+	// message that does not end.
+	maxRequest = 8 << 10
+
+	// Messages that are answered at a time, of all organizations and of one. An answer takes several times maxAnswer
+	// while it is made.
+	maxMessages     = 32
+	maxMessagesEach = 16
+)
+
+// HTTPConfig configures HTTPHandler. Authenticate and CPU are required.
+type HTTPConfig struct {
+	// Authenticate returns the organization of a request. If the request has no valid credential, or too many were sent
+	// with it, Authenticate returns "" and has sent the response.
+	Authenticate func(http.ResponseWriter, *http.Request) (organization string)
+
+	CPU    *fair.Semaphore // for work on messages, by organization
+	Logger *slog.Logger    // default: none
+}
+
+// httpHandler is the handler that HTTPHandler returns.
+type httpHandler struct {
+	cfg      HTTPConfig
+	sdk      http.Handler
+	messages *fair.Semaphore // that are answered, by organization
+}
+
+// HTTPHandler serves a server over HTTP without sessions. The tools send the credential of a request to the API.
+func HTTPHandler(s *mcp.Server, cfg HTTPConfig) http.Handler {
+	return http.NewCrossOriginProtection().Handler(&httpHandler{
+		cfg: cfg, messages: fair.NewSemaphore(maxMessages, maxMessagesEach),
+		sdk: mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, &mcp.StreamableHTTPOptions{
+			Stateless: true, JSONResponse: true, Logger: cfg.Logger,
+			// Every request needs a credential that a browser does not add by itself, so that a page of another name which
+			// resolves to this host gets nothing. A proxy on this host sends other names.
+			DisableLocalhostProtection: true,
+		}),
+	})
+}
+
+// ServeHTTP implements http.Handler. It reads a message before it counts it, so that slow clients delay no others.
+func (h *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), messageTimeout)
+	defer cancel()
+	r = r.WithContext(ctx)
+	organization := h.cfg.Authenticate(w, r)
+	if organization == "" {
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		http.Error(w, fmt.Sprintf("the message has more than %d bytes", maxRequest), http.StatusRequestEntityTooLarge)
+		return
+	}
+	if err != nil {
+		http.Error(w, "the message did not arrive", http.StatusBadRequest)
+		return
+	}
+	// Batches belong to an earlier version of the protocol. The SDK runs all their messages at once.
+	if bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")) {
+		http.Error(w, "batches of messages are not supported", http.StatusBadRequest)
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	answer := &response{header: w.Header(), status: http.StatusOK}
+	if err := h.answer(answer, r, organization); err != nil {
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "the message was not answered in time", http.StatusServiceUnavailable)
+		return
+	}
+	answer.send(w)
+}
+
+// answer answers a message in turn. The SDK returns when the tool has.
+func (h *httpHandler) answer(w http.ResponseWriter, r *http.Request, organization string) error {
+	ctx := r.Context()
+	if err := h.messages.Acquire(ctx, organization); err != nil {
+		return err
+	}
+	defer h.messages.Release(organization)
+	if err := h.cfg.CPU.Acquire(ctx, organization); err != nil {
+		return err
+	}
+	m := &message{ctx: ctx, address: r.RemoteAddr, cpu: h.cfg.CPU, organization: organization}
+	m.leave = func() { m.cpu.Release(organization) }
+	defer func() { m.leave() }()
+	h.sdk.ServeHTTP(w, r.WithContext(context.WithValue(ctx, messageKey{}, m)))
+	return context.Cause(ctx)
+}
+
+// message is a message over HTTP in progress. It holds a slot of the CPUs, except while a tool waits for the API, which
+// takes one by itself.
+type message struct {
+	ctx          context.Context // of the request; that of a tool ends later
+	address      string          // of the client
+	cpu          *fair.Semaphore
+	organization string
+	leave        func() // releases the slot
+}
+
+type messageKey struct{}
+
+// outside calls do without the slot. ctx ends with the request. A nil message has no slot.
+func (m *message) outside(ctx context.Context, do func(ctx context.Context)) (err error) {
+	if m == nil {
+		do(ctx)
+		return nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(m.ctx, cancel)()
+	m.leave()
+	m.leave = func() {}
+	do(ctx)
+	leave, err := m.cpu.Enter(m.ctx, m.organization)
+	if err == nil {
+		m.leave = leave
+	}
+	return err
+}
+
+// response keeps a response, to send it with a Content-Length, by which package connlimit counts it.
+type response struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (r *response) Header() http.Header { return r.header }
+
+func (r *response) WriteHeader(status int) { r.status = status }
+
+func (r *response) Write(p []byte) (int, error) { return r.body.Write(p) }
+
+func (r *response) send(w http.ResponseWriter) {
+	if r.body.Len() > 0 {
+		r.header.Set("Content-Length", strconv.Itoa(r.body.Len()))
+	}
+	w.WriteHeader(r.status)
+	_, _ = w.Write(r.body.Bytes()) // the client may have disconnected
+}
