@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"assay/internal/auth"
+	"assay/internal/fair"
 )
 
 // identityConfig holds the flags of the identity provider.
@@ -50,7 +51,7 @@ func (c *identityConfig) problems() []error {
 	_, err := c.roots()
 	ck.err("oidc-ca", err)
 	if c.OIDCAudience != "" {
-		_, err := c.provider(noOrganizations{}, nil, wallClock, slog.New(slog.DiscardHandler))
+		_, err := c.provider(noOrganizations{}, nil, nil, wallClock, slog.New(slog.DiscardHandler))
 		ck.err("oidc-issuer", err)
 	}
 	return ck.problems
@@ -83,9 +84,9 @@ func readRoots(path string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// provider returns the token verifier, or nil if no provider is configured. It does not connect. wrap is that of
+// provider returns the token verifier, or nil if no provider is configured. It does not connect. wrap and cpu are those of
 // auth.ProviderConfig.
-func (c *identityConfig) provider(organizations auth.OrganizationFinder, wrap func(http.RoundTripper) http.RoundTripper, now func() time.Time, logger *slog.Logger) (*auth.Provider, error) {
+func (c *identityConfig) provider(organizations auth.OrganizationFinder, wrap func(http.RoundTripper) http.RoundTripper, cpu *fair.Semaphore, now func() time.Time, logger *slog.Logger) (*auth.Provider, error) {
 	if c.OIDCIssuer == "" {
 		return nil, nil
 	}
@@ -95,7 +96,7 @@ func (c *identityConfig) provider(organizations auth.OrganizationFinder, wrap fu
 	}
 	return auth.NewProvider(auth.ProviderConfig{
 		Issuer: c.OIDCIssuer, Audience: c.OIDCAudience, OrganizationClaim: c.OIDCOrganizationClaim,
-		AdminClaim: c.OIDCAdminClaim, AdminValue: c.OIDCAdminValue, Organizations: organizations, RootCAs: roots, Wrap: wrap, Now: now, Logger: logger,
+		AdminClaim: c.OIDCAdminClaim, AdminValue: c.OIDCAdminValue, Organizations: organizations, RootCAs: roots, Wrap: wrap, CPU: cpu, Now: now, Logger: logger,
 	})
 }
 
@@ -104,7 +105,7 @@ func (s *server) identify() (err error) {
 	s.auth = &auth.Authenticator{
 		Keys: s.store, Prefix: s.cfg.APIKeyPrefix, FailureLimit: s.cfg.AuthFailureLimit, Now: s.replica.Now, Logger: s.logger,
 	}
-	if s.provider, err = s.cfg.identityConfig.provider(s.store, s.own.Transport, s.replica.Now, s.logger); err != nil {
+	if s.provider, err = s.cfg.identityConfig.provider(s.store, s.own.Transport, s.cpu, s.replica.Now, s.logger); err != nil {
 		return err
 	}
 	if s.provider != nil {

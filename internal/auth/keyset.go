@@ -7,6 +7,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/rsa"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -16,6 +17,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -37,6 +39,7 @@ const (
 	maxDocument  = 1 << 20 // bytes of a response of the provider
 	maxRedirects = 3
 	maxKeys      = 64
+	maxVerified  = 4096 // tokens that are remembered
 
 	minRSABits = 2048 // Source: RFC 7518, section 3.3
 )
@@ -54,11 +57,13 @@ type keySet struct {
 	wake   chan struct{} // requests a fetch from run
 
 	mu        sync.Mutex
-	keys      []jose.JSONWebKey // of the last successful fetch
-	endpoints Endpoints         // likewise
-	fetches   int               // that have succeeded
-	pending   chan struct{}     // closed after the fetch that is in progress or requested; nil: there is none
-	asked     time.Time         // when a fetch was last requested
+	keys      []jose.JSONWebKey                   // of the last successful fetch
+	endpoints Endpoints                           // likewise
+	fetches   int                                 // that have succeeded
+	changed   int                                 // the first fetch of these keys
+	verified  *cache[[sha256.Size]byte, struct{}] // hashes of tokens that these keys signed
+	pending   chan struct{}                       // closed after the fetch that is in progress or requested; nil: there is none
+	asked     time.Time                           // when a fetch was last requested
 	waiting   int
 }
 
@@ -75,8 +80,25 @@ type Endpoints struct {
 func newKeySet(issuer string, client *http.Client, now func() time.Time, logger *slog.Logger) *keySet {
 	return &keySet{
 		issuer: issuer, client: client, now: now, logger: logger,
-		wake:    make(chan struct{}, 1),
-		pending: make(chan struct{}), // run starts with a fetch
+		wake:     make(chan struct{}, 1),
+		pending:  make(chan struct{}), // run starts with a fetch
+		verified: newCache[[sha256.Size]byte, struct{}](maxVerified),
+	}
+}
+
+// hasVerified reports whether one of the keys signed a token, as far as it is remembered.
+func (s *keySet) hasVerified(hash [sha256.Size]byte) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.verified.get(hash) != nil
+}
+
+// remember notes that a key of a fetch signed a token.
+func (s *keySet) remember(hash [sha256.Size]byte, fetch int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if fetch >= s.changed {
+		s.verified.put(hash, new(struct{}))
 	}
 }
 
@@ -188,8 +210,11 @@ func (s *keySet) end(keys []jose.JSONWebKey, endpoints Endpoints, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err == nil {
-		s.keys, s.endpoints = keys, endpoints
 		s.fetches++
+		if !reflect.DeepEqual(keys, s.keys) {
+			s.changed, s.verified = s.fetches, newCache[[sha256.Size]byte, struct{}](maxVerified)
+		}
+		s.keys, s.endpoints = keys, endpoints
 	}
 	close(s.pending)
 	s.pending = nil

@@ -4,21 +4,25 @@ package auth
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 	"unicode"
 
+	"github.com/go-jose/go-jose/v4"
 	"golang.org/x/sync/singleflight"
 
 	"assay"
+	"assay/internal/fair"
 	"assay/internal/netguard"
 )
 
@@ -62,6 +66,7 @@ type ProviderConfig struct {
 	// Wrap wraps the transport for traces and metrics. nil: the transport is not wrapped.
 	Wrap func(http.RoundTripper) http.RoundTripper
 
+	CPU    *fair.Semaphore  // for verifying signatures, by organization; default: one of its own
 	Now    func() time.Time // default time.Now
 	Logger *slog.Logger     // default: none
 }
@@ -102,6 +107,9 @@ func NewProvider(cfg ProviderConfig) (*Provider, error) {
 	if cfg.OrganizationClaim == "" {
 		cfg.OrganizationClaim = DefaultOrganizationClaim
 	}
+	if cfg.CPU == nil {
+		cfg.CPU = fair.NewCPU(runtime.GOMAXPROCS(0), time.Now)
+	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -138,18 +146,22 @@ func (p *Provider) verify(ctx context.Context, raw Secret, audience string) (*to
 	if err != nil {
 		return nil, nil, err
 	}
-	// Check the issuer before the signature, so that tokens of other issuers cause no fetch.
+	// Check the issuer, the times and the audience before the signature, which takes longer and may cause a fetch.
 	if t.claims.text("iss") != p.cfg.Issuer {
 		return nil, nil, errToken("it has another issuer")
-	}
-	if err := p.checkSignature(ctx, t); err != nil {
-		return nil, nil, err
 	}
 	if err := t.claims.checkTimes(p.cfg.Now()); err != nil {
 		return nil, nil, err
 	}
 	if !t.claims.hasAudience(audience) {
 		return nil, nil, errToken("it is for another audience")
+	}
+	if hash := sha256.Sum256([]byte(raw)); !p.keys.hasVerified(hash) {
+		fetch, err := p.checkSignature(ctx, t)
+		if err != nil {
+			return nil, nil, err
+		}
+		p.keys.remember(hash, fetch)
 	}
 	subject := t.claims.text("sub")
 	if !isName(subject, maxSubject) {
@@ -203,27 +215,43 @@ func isName(s string, longest int) bool {
 }
 
 // checkSignature verifies the signature against the provider's keys. If the key may be missing, checkSignature
-// requests one fetch, and verifies the signature again if the keys were fetched since.
-func (p *Provider) checkSignature(ctx context.Context, t *token) error {
+// requests one fetch, and verifies the signature again if the keys were fetched since. It returns the fetch of the key.
+func (p *Provider) checkSignature(ctx context.Context, t *token) (fetch int, err error) {
 	checked := 0 // the fetch whose keys were compared
 	for asked := false; ; asked = true {
 		keys, fetch := p.keys.find(t.keyID)
-		if fetch != checked && t.signedWithOne(keys) {
-			return nil
+		if fetch != checked {
+			signed, err := p.signed(ctx, t, keys)
+			if signed || err != nil {
+				return fetch, err
+			}
 		}
 		checked = fetch
 		switch {
 		case fetch > 0 && len(keys) > 0 && t.keyID != "":
-			return errToken("its signature does not match")
+			return 0, errToken("its signature does not match")
 		case asked && fetch == 0:
-			return assay.Errorf(assay.CodeUnavailable, "the identity provider's keys are not known yet")
+			return 0, assay.Errorf(assay.CodeUnavailable, "the identity provider's keys are not known yet")
 		case asked:
-			return errToken("it is signed with a key that is not the provider's")
+			return 0, errToken("it is signed with a key that is not the provider's")
 		}
 		if err := p.keys.renew(ctx); err != nil {
-			return err
+			return 0, err
 		}
 	}
+}
+
+// signed reports whether one of the keys signed a token. Anyone may have sent the token, so it takes its turn as
+// assay.Anonymous, and forged tokens delay each other.
+func (p *Provider) signed(ctx context.Context, t *token, keys []jose.JSONWebKey) (bool, error) {
+	if len(keys) == 0 {
+		return false, nil
+	}
+	if err := p.cfg.CPU.Acquire(ctx, assay.Anonymous); err != nil {
+		return false, &assay.Error{Code: assay.CodeUnavailable, Message: "too many tokens are waiting to be verified", Err: err}
+	}
+	defer p.cfg.CPU.Release(assay.Anonymous)
+	return t.signedWithOne(keys), nil
 }
 
 // organization returns the id of the organization with an external id, or "" if there is none. A change in the store

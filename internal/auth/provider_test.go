@@ -29,6 +29,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay"
+	"assay/internal/fair"
 )
 
 const (
@@ -478,6 +479,62 @@ func TestCandidates(t *testing.T) {
 		}
 		require.Equal(t, want, verify(t, p, token), "%d fetches since", fetches)
 	}
+}
+
+// TestForgedTokensTakeTurns: tokens whose signature is not known wait for each other, and tokens in use for none.
+func TestForgedTokensTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cpu, start := fair.NewSemaphore(2, 1), time.Now()
+		keys := testKeys()
+		set := publicSet(t, map[string]crypto.Signer{"ES384": keys["ES384"]})
+		p := loadedProvider(t, start, set, func(c *ProviderConfig) { c.CPU, c.Now = cpu, time.Now })
+		fetched := func(set []json.RawMessage) {
+			p.keys.begin()
+			p.keys.end(usableKeys(set), Endpoints{}, nil)
+		}
+		issue := func(change map[string]any) Secret {
+			return Secret(sign(t, keys["ES384"], header("ES384"), claims(start, change)))
+		}
+		check := func(want assay.Code, wait time.Duration, token Secret) {
+			t.Helper()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			began := time.Now()
+			_, err := p.VerifyToken(ctx, token)
+			require.Equal(t, want, assay.ErrorCode(err))
+			require.Equal(t, wait, time.Since(began))
+		}
+		used, fresh := issue(nil), issue(map[string]any{"sub": "user-2"})
+		forged := used[:len(used)-4] + "AAAA"
+		check("", 0, used)
+		check(assay.CodeInvalidToken, 0, forged)
+		require.NoError(t, cpu.Acquire(t.Context(), assay.Anonymous))
+		check("", 0, used)
+		for _, token := range []Secret{forged, fresh} {
+			check(assay.CodeUnavailable, time.Second, token)
+		}
+		for name, value := range map[string]any{
+			"iss": "https://other.example.com", "aud": "other", "exp": start.Add(-time.Hour).Unix(), "nbf": start.Add(time.Hour).Unix(),
+		} {
+			check(assay.CodeInvalidToken, 0, issue(map[string]any{name: value}))
+		}
+		fetched(set)
+		check("", 0, used)
+		fetched(publicSet(t, map[string]crypto.Signer{"ES384": keys["ES384"], "RS256": keys["RS256"]}))
+		check(assay.CodeUnavailable, time.Second, used)
+		cpu.Release(assay.Anonymous)
+		for range 3 {
+			check("", 0, used)
+			check("", 0, fresh)
+			check(assay.CodeInvalidToken, 0, forged)
+		}
+		fetched(publicSet(t, map[string]crypto.Signer{"ES384": keys["ES256"]}))
+		check(assay.CodeInvalidToken, 0, used)
+		fetched(set)
+		check("", 0, used)
+		<-time.After(2 * time.Hour)
+		check(assay.CodeInvalidToken, 0, used)
+	})
 }
 
 func TestNewProviderRefuses(t *testing.T) {
