@@ -4,6 +4,7 @@ package codebase
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -30,6 +31,16 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 // fields maps the allowed members of a body to their targets: pointers to pointers, which remain nil for absent
 // members.
 type fields map[string]any
+
+// decode is decode of the body of the call, while its organization holds a slot of the CPUs.
+func (c *call) decode(ctx context.Context, f fields) error {
+	leave, err := c.cfg.CPU.Enter(ctx, c.organization)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return decode(c.body, f)
+}
 
 // decode decodes a JSON object. Other input is a 400. Unknown members and values of other types are a 422. An empty
 // body counts as an empty object.

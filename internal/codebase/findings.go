@@ -245,7 +245,7 @@ func updateFinding(ctx context.Context, c *call) (any, error) {
 	if len(c.body) == 0 {
 		return nil, assay.Invalid(map[string]string{"body": "must be a JSON object"})
 	}
-	if err := decode(c.body, fields{"dismissed": &dismissed, "dismissed_reason": &reason}); err != nil {
+	if err := c.decode(ctx, fields{"dismissed": &dismissed, "dismissed_reason": &reason}); err != nil {
 		return nil, err
 	}
 	switch {

@@ -24,7 +24,7 @@ type connected struct {
 func createInstallation(ctx context.Context, c *call) (any, error) {
 	var kind, url, username, token, key, known *string
 	var write *bool
-	if err := decode(c.body, fields{
+	if err := c.decode(ctx, fields{
 		"write": &write,
 		"kind":  &kind, "url": &url, "username": &username, "token": &token, "ssh_key": &key, "known_hosts": &known,
 	}); err != nil {

@@ -85,7 +85,7 @@ type (
 func createSession(ctx context.Context, c *call) (any, error) {
 	var kind *string
 	var write *bool
-	if err := decode(c.body, fields{"kind": &kind, "write": &write}); err != nil {
+	if err := c.decode(ctx, fields{"kind": &kind, "write": &write}); err != nil {
 		return nil, err
 	}
 	forges, selected := c.cfg.Sources.Forges(), source.KindGit
@@ -143,7 +143,7 @@ func getOnboarding(ctx context.Context, c *call) (any, error) {
 // session. An invalid body is a 400.
 func completeOnboarding(ctx context.Context, c *call) (any, error) {
 	var ids *[]string
-	if err := decode(c.body, fields{"repository_ids": &ids}); err != nil {
+	if err := c.decode(ctx, fields{"repository_ids": &ids}); err != nil {
 		return nil, asInvalid(err)
 	}
 	if ids == nil || len(*ids) == 0 || len(*ids) > assay.MaxRepositories {

@@ -528,6 +528,25 @@ func TestEncodingTakesTurns(t *testing.T) {
 	}
 }
 
+// TestDecodingTakesTurns: a body is decoded while its organization holds a slot of the CPUs.
+func TestDecodingTakesTurns(t *testing.T) {
+	cpu := fair.NewSemaphore(2, 1)
+	w := newWorld(t, Config{CPU: cpu})
+	post := func(ctx context.Context, organization string) int {
+		r := httptest.NewRequestWithContext(ctx, "POST", "/codebase/review/execute", strings.NewReader("[]"))
+		r.Header.Set("Authorization", "Bearer "+w.signer.sign(t, w.claims(organization, credentialUser)))
+		return w.serve(r).status
+	}
+	require.Equal(t, http.StatusBadRequest, post(t.Context(), w.acme))
+	require.NoError(t, cpu.Acquire(t.Context(), w.acme))
+	ending, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	require.Equal(t, http.StatusInternalServerError, post(ending, w.acme), "it waits until the request ends")
+	require.Equal(t, http.StatusBadRequest, post(t.Context(), w.other))
+	cpu.Release(w.acme)
+	require.Equal(t, http.StatusBadRequest, post(t.Context(), w.acme))
+}
+
 // TestLargeAnswers: an organization makes few large answers at a time. Others and small answers do not wait for them.
 func TestLargeAnswers(t *testing.T) {
 	w := newWorld(t, Config{})

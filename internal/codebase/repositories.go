@@ -144,7 +144,7 @@ func updateRepository(ctx context.Context, c *call) (any, error) {
 	if len(c.body) == 0 { // decode takes it for an empty object
 		return nil, assay.Invalid(map[string]string{"body": "must be a JSON object"})
 	}
-	if err := decode(c.body, fields{"is_active": &active}); err != nil {
+	if err := c.decode(ctx, fields{"is_active": &active}); err != nil {
 		return nil, err
 	}
 	if active == nil {

@@ -225,7 +225,7 @@ func getPatch(ctx context.Context, c *call) (any, error) {
 
 // cancelRun ends a pending run and asks a running one to end. It has no effect on a run that has ended.
 func cancelRun(ctx context.Context, c *call) (any, error) {
-	if err := decode(c.body, fields{}); err != nil {
+	if err := c.decode(ctx, fields{}); err != nil {
 		return nil, err
 	}
 	r, err := c.run(ctx)
@@ -243,7 +243,7 @@ func cancelRun(ctx context.Context, c *call) (any, error) {
 
 func executeReview(ctx context.Context, c *call) (any, error) {
 	var id *string
-	if err := decode(c.body, fields{"repo_id": &id}); err != nil {
+	if err := c.decode(ctx, fields{"repo_id": &id}); err != nil {
 		return nil, err
 	}
 	return c.schedule(ctx, id, assay.RunReview, nil, nil)
@@ -252,7 +252,7 @@ func executeReview(ctx context.Context, c *call) (any, error) {
 func executeInstrumentation(ctx context.Context, c *call) (any, error) {
 	var id, kind *string
 	var publish *bool
-	if err := decode(c.body, fields{"repo_id": &id, "type": &kind, "publish": &publish}); err != nil {
+	if err := c.decode(ctx, fields{"repo_id": &id, "type": &kind, "publish": &publish}); err != nil {
 		return nil, err
 	}
 	details := map[string]string{}
@@ -273,7 +273,7 @@ func executeMigration(ctx context.Context, c *call) (any, error) {
 	}
 	var id *string
 	var publish *bool
-	if err := decode(c.body, fields{"repo_id": &id, "publish": &publish}); err != nil {
+	if err := c.decode(ctx, fields{"repo_id": &id, "publish": &publish}); err != nil {
 		return nil, err
 	}
 	return c.schedule(ctx, id, assay.RunMigration, withPublish(map[string]any{}, publish), nil)
@@ -295,7 +295,7 @@ func executeFix(ctx context.Context, c *call) (any, error) {
 	var ids *[]string
 	var issue *int
 	var publish *bool // an addition: false makes the patch alone
-	if err := decode(c.body, fields{"repo_id": &id, "finding_ids": &ids, "issue_number": &issue, "publish": &publish}); err != nil {
+	if err := c.decode(ctx, fields{"repo_id": &id, "finding_ids": &ids, "issue_number": &issue, "publish": &publish}); err != nil {
 		return nil, err
 	}
 	details := map[string]string{}

@@ -45,7 +45,7 @@ func getSettings(ctx context.Context, c *call) (any, error) {
 func putSettings(ctx context.Context, c *call) (any, error) {
 	var id, forReview, forFix, command *string
 	var ignore, disabled, services *[]string
-	if err := decode(c.body, fields{
+	if err := c.decode(ctx, fields{
 		"repository_id": &id, "review_instructions": &forReview, "fix_instructions": &forFix,
 		"ignore": &ignore, "disabled_checks": &disabled, "services": &services, "test_command": &command,
 	}); err != nil {
@@ -71,6 +71,7 @@ func putSettings(ctx context.Context, c *call) (any, error) {
 		}
 		if len(*values) > maxSettings {
 			details[name] = fmt.Sprintf("must have at most %d items", maxSettings)
+			return nil
 		}
 		for _, v := range *values {
 			if v == "" || len(v) > maxSetting {

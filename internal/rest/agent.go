@@ -72,13 +72,13 @@ func (s *server) forward(ctx context.Context, c *call, op *operation) (*assay.Ag
 		return nil, assay.Invalid(details)
 	}
 	if c.Request.ContentLength != 0 {
-		release, err := s.holdBody(c)
+		release, err := s.holdBody(c, maxBody)
 		if err != nil {
 			return nil, err
 		}
 		defer release()
 	}
-	body, err := readJSON(c.Request, op.method)
+	body, err := s.readJSON(ctx, c, op.method, maxBody)
 	if err != nil {
 		return nil, err
 	}

@@ -316,7 +316,7 @@ func TestAgentBodiesThatDoNotEnd(t *testing.T) {
 		return f.serve(t, r)
 	}
 	begun := make(chan struct{})
-	for range maxBodies {
+	for range maxBodies / maxBody {
 		senders.Go(func() {
 			r := httptest.NewRequest("POST", "/api/v1/agent/codebase/fix/execute", io.MultiReader(&signal{begun: begun}, end))
 			r.Header.Set("Authorization", reader)

@@ -75,7 +75,7 @@ func (s *server) apiKeys() {
 	})
 	handle(s, "create-api-key", admin, func(ctx context.Context, c *call) (APIKey, error) {
 		var in apiKeyInput
-		if err := s.readFields(c, &in); err != nil {
+		if err := s.readFields(ctx, c, &in); err != nil {
 			return APIKey{}, err
 		}
 		if err := configured(); err != nil {

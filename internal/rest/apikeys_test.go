@@ -144,7 +144,7 @@ func TestAPIKeyFields(t *testing.T) {
 		require.Equal(t, map[string]string{want[0]: want[1]}, a.Error.Details, body)
 		require.Contains(t, a.Error.Message, want[0], body)
 	}
-	f.call(t, "POST", "/api/v1/api-keys", strings.Repeat(" ", maxBody+1), reader).fails(t, 413, assay.CodeTooLarge)
+	f.call(t, "POST", "/api/v1/api-keys", strings.Repeat(" ", maxObject+1), reader).fails(t, 413, assay.CodeTooLarge)
 	for _, err := range []*assay.Error{assay.Invalid(map[string]string{"scopes": "x"}), assay.Errorf(assay.CodeForbidden, "x"), assay.Errorf(assay.CodeConflict, "x")} {
 		fake.err = err
 		f.call(t, "POST", "/api/v1/api-keys", `{}`, reader).fails(t, statuses[err.Code], err.Code)

@@ -4,6 +4,7 @@ package rest
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,35 +20,50 @@ import (
 	"assay"
 )
 
-// holdBody reserves memory for a body until release is called. Organizations share it.
-func (s *server) holdBody(c *call) (release func(), err error) {
-	organization := c.Principal.OrganizationID
-	if !s.bodies.Acquire(organization, 1) {
+// inTurn works on a body of at most maxBody bytes while the organization of ctx holds a slot of the CPUs.
+func (s *server) inTurn(ctx context.Context, work func() error) error {
+	leave, err := s.cfg.CPU.Enter(ctx, assay.OrganizationOf(ctx))
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return work()
+}
+
+// holdBody reserves memory for a body of at most limit bytes until release is called. Organizations share it.
+func (s *server) holdBody(c *call, limit int64) (release func(), err error) {
+	organization, size := c.Principal.OrganizationID, c.Request.ContentLength
+	if size < 0 || size > limit {
+		size = limit
+	}
+	if !s.bodies.Acquire(organization, size) {
 		return nil, assay.WithRetryAfter(assay.Errorf(assay.CodeUnavailable, "too many requests with a body are in flight"), time.Second)
 	}
-	return func() { s.bodies.Release(organization, 1) }, nil
+	return func() { s.bodies.Release(organization, size) }, nil
 }
 
 // readFields decodes the JSON object in the body of a request into a struct. Fields that the body does not have keep
 // their values. It rejects unknown ones.
-func (s *server) readFields(c *call, fields any) error {
-	body, release, err := s.readObject(c)
+func (s *server) readFields(ctx context.Context, c *call, fields any) error {
+	body, release, err := s.readObject(ctx, c)
 	if err != nil {
 		return err
 	}
 	defer release()
-	if err := decodeFields(body, fields); err != nil {
-		return err
-	}
-	return refuseUnknown(body, fields)
+	return s.inTurn(ctx, func() error {
+		if err := decodeFields(body, fields); err != nil {
+			return err
+		}
+		return refuseUnknown(body, fields)
+	})
 }
 
 // readObject reads the JSON object in the body of a request, which is in memory until release is called.
-func (s *server) readObject(c *call) (body []byte, release func(), err error) {
-	if release, err = s.holdBody(c); err != nil {
+func (s *server) readObject(ctx context.Context, c *call) (body []byte, release func(), err error) {
+	if release, err = s.holdBody(c, maxObject); err != nil {
 		return nil, nil, err
 	}
-	if body, err = readJSON(c.Request, http.MethodPatch); err != nil { // an object
+	if body, err = s.readJSON(ctx, c, http.MethodPatch, maxObject); err != nil { // an object
 		release()
 		return nil, nil, err
 	}
@@ -114,14 +130,14 @@ func jsonType(fields any, name string) string {
 
 // readJSON reads the body of a request. A PATCH requires a JSON object. The
 // body of other methods except GET may be any JSON or empty.
-func readJSON(r *http.Request, method string) ([]byte, error) {
+func (s *server) readJSON(ctx context.Context, c *call, method string, limit int64) ([]byte, error) {
 	if method == http.MethodGet {
 		return nil, nil
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBody))
+	body, err := io.ReadAll(http.MaxBytesReader(nil, c.Request.Body, limit))
 	if err != nil {
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			return nil, errTooLong()
+			return nil, errTooLong(limit)
 		}
 		return nil, &assay.Error{Code: assay.CodeInvalid, Message: "the body did not arrive", Err: err}
 	}
@@ -129,14 +145,14 @@ func readJSON(r *http.Request, method string) ([]byte, error) {
 	if object {
 		want = "must be a JSON object"
 	}
-	switch {
-	case len(body) == 0 && !object:
+	if len(body) == 0 && !object {
 		return nil, nil
-	case !utf8.Valid(body) || !json.Valid(body): // RFC 8259, section 8.1
-		return nil, assay.Invalid(map[string]string{"body": want})
-	case object && bytes.TrimLeft(body, " \t\r\n")[0] != '{':
-		return nil, assay.Invalid(map[string]string{"body": want})
-	default:
-		return body, nil
 	}
+	return body, s.inTurn(ctx, func() error {
+		valid := utf8.Valid(body) && json.Valid(body) // RFC 8259, section 8.1
+		if !valid || object && bytes.TrimLeft(body, " \t\r\n")[0] != '{' {
+			return assay.Invalid(map[string]string{"body": want})
+		}
+		return nil
+	})
 }

@@ -25,7 +25,8 @@ const (
 	// maxBody limits the body and maxTarget the request target, in bytes. The server's limit
 	// for headers must exceed maxTarget.
 	maxBody   = 1 << 20
-	maxBodies = 256 // in memory at a time; see fair.Limiter
+	maxObject = 64 << 10     // of a body that the API itself decodes
+	maxBodies = 32 * maxBody // in memory at a time; see fair.Limiter
 	maxTarget = 10 << 10
 )
 
@@ -126,7 +127,7 @@ func (s *server) admit(ctx context.Context, x *exchange, op *operation, rt route
 	case op.Administrators && !principal.User && !principal.Allows(assay.ScopeAdmin):
 		return nil, assay.Errorf(assay.CodeForbidden, "this operation needs a user's session, or an API key with the scope %q", assay.ScopeAdmin)
 	case x.r.ContentLength > maxBody:
-		return nil, errTooLong()
+		return nil, errTooLong(maxBody)
 	case len(x.r.RequestURI) > maxTarget:
 		return nil, assay.Errorf(assay.CodeTooLarge, "the request target is longer than %d bytes", maxTarget)
 	}
@@ -251,8 +252,8 @@ func unclean(u *url.URL) error {
 	return nil
 }
 
-func errTooLong() error {
-	return assay.Errorf(assay.CodeTooLarge, "the body is longer than %d bytes", maxBody)
+func errTooLong(limit int64) error {
+	return assay.Errorf(assay.CodeTooLarge, "the body is longer than %d bytes", limit)
 }
 
 func errUnknownPath() error { return assay.Errorf(assay.CodeNotFound, "there is nothing at this path") }

@@ -74,7 +74,7 @@ type Config struct {
 	// that the API rejects.
 	Other http.Handler
 
-	CPU    *fair.Semaphore  // for encoding responses, by organization; nil: no limit
+	CPU    *fair.Semaphore  // for decoding bodies and encoding responses, by organization; nil: no limit
 	Now    func() time.Time // default time.Now
 	Logger *slog.Logger     // default: none
 }
@@ -92,7 +92,7 @@ type server struct {
 	mux     *http.ServeMux
 	doc     *document
 	limiter *fair.RateLimiter[string] // by credential; nil: no limit
-	bodies  *fair.Limiter             // limits requests with a body in memory, by organization
+	bodies  *fair.Limiter             // limits the bytes of bodies in memory, by organization
 	methods map[string][]string       // by path
 	files   []string                  // paths of the document and its rendering
 }

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -448,6 +449,53 @@ func TestEncodingTakesTurns(t *testing.T) {
 			f.get(t, "/api/v1/services").ok(t)
 			f.get(t, "/api/v1/agent/executions").ok(t)
 		}
+	})
+}
+
+// TestDecodingTakesTurns: bodies are decoded while their organization holds a slot of the CPUs.
+func TestDecodingTakesTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cpu := fair.NewSemaphore(2, 1)
+		f := newFixture(t, func(c *Config) { c.CPU = cpu })
+		require.NoError(t, cpu.Acquire(t.Context(), orgID))
+		for request, timeout := range map[string]time.Duration{
+			"POST /api/v1/api-keys": requestTimeout, "POST /api/v1/webhooks": requestTimeout, "PUT " + hookPath: requestTimeout,
+			"POST /api/v1/agent/codebase/fix/execute": slowTimeout,
+		} {
+			method, path, _ := strings.Cut(request, " ")
+			start := time.Now()
+			f.call(t, method, path, "[", reader).fails(t, 503, assay.CodeUnavailable)
+			require.Equal(t, timeout, time.Since(start), request)
+			f.call(t, method, path, "[", stranger).fails(t, 400, assay.CodeInvalid)
+		}
+		cpu.Release(orgID)
+		f.call(t, "POST", "/api/v1/api-keys", "[", reader).fails(t, 400, assay.CodeInvalid)
+	})
+}
+
+// TestBodiesAreCounted: the API holds a number of bytes of bodies, by the length that a request announces.
+func TestBodiesAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		end, ended := io.Pipe()
+		var senders sync.WaitGroup
+		send := func(n int, length int64) {
+			for range n {
+				r := httptest.NewRequest("POST", "/api/v1/api-keys", end)
+				r.Header.Set("Authorization", reader)
+				r.ContentLength = length
+				senders.Go(func() { f.h.ServeHTTP(httptest.NewRecorder(), r) })
+			}
+			synctest.Wait()
+		}
+		send(maxBodies/maxObject-1, -1)
+		send(maxObject/1024-1, 1024)
+		f.call(t, "POST", "/api/v1/api-keys", strings.Repeat(" ", 1025), reader).fails(t, 503, assay.CodeUnavailable)
+		f.call(t, "POST", "/api/v1/api-keys", "[", reader).fails(t, 400, assay.CodeInvalid)
+		f.call(t, "POST", "/api/v1/api-keys", strings.Repeat(" ", maxObject), stranger).fails(t, 400, assay.CodeInvalid)
+		require.NoError(t, ended.Close())
+		senders.Wait()
+		require.Zero(t, f.h.bodies.InUse())
 	})
 }
 

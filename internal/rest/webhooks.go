@@ -138,12 +138,12 @@ func (s *server) webhooks() {
 	})
 	handle(s, "create-webhook", deliver, func(ctx context.Context, c *call) (Webhook, error) {
 		w := &assay.Webhook{OrganizationID: c.Principal.OrganizationID, Enabled: true, MinSeverity: assay.ImpactLow}
-		body, release, err := s.readObject(c)
+		body, release, err := s.readObject(ctx, c)
 		if err != nil {
 			return Webhook{}, err
 		}
 		defer release()
-		if err := decodeWebhook(body, w); err != nil {
+		if err := s.inTurn(ctx, func() error { return decodeWebhook(body, w) }); err != nil {
 			return Webhook{}, err
 		}
 		if err := configured(); err != nil {
@@ -168,13 +168,13 @@ func (s *server) webhooks() {
 		return showWebhook(w, c.Principal), nil
 	})
 	handle(s, "update-webhook", deliver, func(ctx context.Context, c *call) (Webhook, error) {
-		body, release, err := s.readObject(c)
+		body, release, err := s.readObject(ctx, c)
 		if err != nil {
 			return Webhook{}, err
 		}
 		defer release()
 		// A malformed body of an unknown webhook is a 400.
-		if err := decodeWebhook(body, &assay.Webhook{}); err != nil {
+		if err := s.inTurn(ctx, func() error { return decodeWebhook(body, &assay.Webhook{}) }); err != nil {
 			return Webhook{}, err
 		}
 		if err := configured(); err != nil {
@@ -184,7 +184,7 @@ func (s *server) webhooks() {
 		if err != nil {
 			return Webhook{}, err
 		}
-		if err := decodeWebhook(body, w); err != nil {
+		if err := s.inTurn(ctx, func() error { return decodeWebhook(body, w) }); err != nil {
 			return Webhook{}, err
 		}
 		if err := s.cfg.Webhooks.Update(ctx, w); err != nil {

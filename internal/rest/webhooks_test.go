@@ -223,7 +223,7 @@ func TestWebhookFields(t *testing.T) {
 		require.Equal(t, map[string]string{want[0]: want[1]}, a.Error.Details, body)
 	}
 	f.call(t, "PUT", "/api/v1/webhooks/"+unknownID, "[]", reader).fails(t, 400, assay.CodeInvalid)
-	f.call(t, "PUT", hookPath, strings.Repeat(" ", maxBody+1), reader).fails(t, 413, assay.CodeTooLarge)
+	f.call(t, "PUT", hookPath, strings.Repeat(" ", maxObject+1), reader).fails(t, 413, assay.CodeTooLarge)
 	require.Equal(t, "null", string(f.call(t, "DELETE", hookPath, "", reader).Data))
 	f.get(t, hookPath).fails(t, 404, assay.CodeNotFound)
 }
