@@ -39,6 +39,8 @@ type Scanner struct {
 
 const (
 	maxReport    = 64 << 20 // bytes
+	maxItems     = 200_000  // of an array or object; a report has up to 100,000 files
+	maxValues    = 10 * maxItems
 	scannerFiles = 256
 )
 
@@ -80,6 +82,9 @@ func (s *Scanner) Change(ctx context.Context, dir string, settings assay.Reposit
 		},
 		Limits: sandbox.Limits{Memory: s.Memory, File: 1 << 20, CPU: s.Time, Files: scannerFiles},
 	})
+	if err == nil && !decodable(out.Bytes()) {
+		err = sandbox.ErrTooMuchOutput
+	}
 	var failed *sandbox.Error
 	switch {
 	case err == nil:
@@ -105,6 +110,33 @@ func (s *Scanner) Change(ctx context.Context, dir string, settings assay.Reposit
 		return nil, fmt.Errorf("the report of %s is not complete", taskOf(&c))
 	}
 	return &r, nil
+}
+
+// decodable reports whether a JSON text has a number of values that a report may have. A value of three bytes takes
+// hundreds of bytes when it is decoded. Other texts are decodable if their brackets and commas are.
+func decodable(text []byte) bool {
+	var open []int // values of the arrays and objects around
+	values, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '[', c == '{':
+			open = append(open, 0)
+			values++
+		case c == ']', c == '}':
+			open = open[:max(len(open)-1, 0)]
+		case c == ',' && len(open) > 0:
+			values++
+			if open[len(open)-1]++; open[len(open)-1] >= maxItems || values >= maxValues {
+				return false
+			}
+		}
+	}
+	return values < maxValues
 }
 
 // taskOf names what the child does, for messages to the caller.

@@ -512,6 +512,7 @@ func TestScanner(t *testing.T) {
 		"changed files":   {"echo 'assay: x' >&2; exit 1", worker.Change{Parse: []string{"a.go"}}, `the check of the change failed: "x"`},
 		"silence":         {"sleep 60", worker.Change{}, "the review did not finish"},
 		"flood":           {"yes", worker.Change{}, "the report of the review is too large"},
+		"values":          {"echo '{\"findings\":['; yes '{},' | head -n 200001; echo '{}]}'", worker.Change{}, "the report of the review is too large"},
 		"no JSON":         {"echo x", worker.Change{Migrate: true}, "decode the report of the migration"},
 		"no patch":        {"echo '{\"report\":{}}'", worker.Change{Migrate: true}, "the report of the migration is not complete"},
 		"memory":          {"echo 'fatal error: runtime: out of memory' >&2; exit 2", worker.Change{}, "the review needs more memory"},
@@ -519,13 +520,28 @@ func TestScanner(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := script(c.script)
-			if name == "silence" {
+			switch name {
+			case "silence":
 				s.Time = 50 * time.Millisecond
+			case "values":
+				s.maxReport = 0
 			}
 			_, err := s.Change(t.Context(), dir, assay.RepositorySettings{}, c.change)
 			require.ErrorContains(t, err, c.want)
 			require.Less(t, len(err.Error()), 400)
 		})
+	}
+}
+
+// TestDecodable: arrays, objects and the whole text have limits; texts in strings do not count.
+func TestDecodable(t *testing.T) {
+	many := strings.Repeat("1,", maxItems-1) + "1"
+	for text, want := range map[string]bool{
+		"": true, "]}": true, "x": true, "[" + many + "]": true, "[" + many + ",1]": false, "{" + many + ",1}": false,
+		`["` + many + `,,\"` + many + `"]`: true, "[" + strings.Repeat("["+many+"],", 9) + "1]": true,
+		"[" + strings.Repeat("["+many+"],", 10) + "1]": false, strings.Repeat("[", maxValues): false,
+	} {
+		require.Equal(t, want, decodable([]byte(text)), "%.10q of %d bytes", text, len(text))
 	}
 }
 
