@@ -134,6 +134,9 @@ func (s *server) readJSON(ctx context.Context, c *call, method string, limit int
 	if method == http.MethodGet {
 		return nil, nil
 	}
+	if c.Request.ContentLength > limit {
+		return nil, errTooLong(limit)
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(nil, c.Request.Body, limit))
 	if err != nil {
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -496,6 +497,10 @@ func TestBodiesAreCounted(t *testing.T) {
 		require.NoError(t, ended.Close())
 		senders.Wait()
 		require.Zero(t, f.h.bodies.InUse())
+		r := httptest.NewRequest("POST", "/api/v1/api-keys", iotest.ErrReader(io.ErrUnexpectedEOF))
+		r.Header.Set("Authorization", reader)
+		r.ContentLength = maxObject + 1
+		f.serve(t, r).fails(t, 413, assay.CodeTooLarge) // unread
 	})
 }
 
