@@ -3,14 +3,17 @@
 package fix
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
 
 	"assay/internal/review"
+	"assay/internal/review/check"
 	"assay/internal/review/patch"
 	"assay/internal/review/syntax"
 	"assay/internal/review/treesitter"
@@ -25,8 +28,12 @@ type Patch struct {
 	Left []review.Finding `json:"left"`
 }
 
-// file is a file with the edits of its fixes.
-type file struct{ patch.File }
+// file is a file with the fixes that are in the patch.
+type file struct {
+	patch.File
+	parses      bool // without a fix
+	fixed, left []review.Finding
+}
 
 // Make returns the patch for the findings of a report on root that have a fix. The edits of one finding are made
 // together or not at all. The files have to be as they were when they were reviewed.
@@ -47,21 +54,13 @@ func Make(ctx context.Context, root *os.Root, parser *treesitter.Parser, finding
 		if err != nil {
 			return nil, err
 		}
-		file := file{patch.File{Path: path, Before: before}}
-		fixed, left := file.add(list)
-		if err := file.Apply(); err != nil {
+		file := &file{File: patch.File{Path: path, Before: before}, parses: patch.Parses(ctx, parser, path, before)}
+		slices.SortStableFunc(list, func(a, b review.Finding) int { return cmp.Compare(longest(b), longest(a)) })
+		if err := file.add(ctx, parser, list); err != nil {
 			return nil, err
 		}
-		whole := !patch.Parses(ctx, parser, path, before) || patch.Parses(ctx, parser, path, file.After)
-		if whole && syntax.LanguageOf(path) == syntax.Go {
-			whole = file.TidyGo()
-		}
-		if !whole {
-			p.Left = append(p.Left, list...)
-			continue
-		}
-		p.Left = append(p.Left, left...)
-		if p.Fixed = append(p.Fixed, fixed...); len(fixed) > 0 {
+		p.Left = append(p.Left, file.left...)
+		if p.Fixed = append(p.Fixed, file.fixed...); len(file.fixed) > 0 {
 			p.Files = append(p.Files, file.File)
 		}
 	}
@@ -69,32 +68,139 @@ func Make(ctx context.Context, root *os.Root, parser *treesitter.Parser, finding
 	return p, nil
 }
 
-// add adds the edits of findings that do not overlap with others. Equal edits, such as of one import, count once. What a
-// finding removes includes the edits of others in it.
-func (f *file) add(findings []review.Finding) (fixed, left []review.Finding) {
-	slices.SortStableFunc(findings, func(a, b review.Finding) int { return cmp.Compare(longest(b), longest(a)) })
-	for _, finding := range findings {
-		var more []udiff.Edit
-		fits := true
-		for _, e := range finding.Detail.Edits {
-			edit := udiff.Edit{Start: e.Start, End: e.End, New: e.Text}
-			if slices.ContainsFunc(f.Edits, func(other udiff.Edit) bool {
-				return other == edit || other.New == "" && other.Start <= edit.Start && edit.End <= other.End && other.Start < other.End
-			}) {
-				continue
-			}
-			fits = fits && 0 <= e.Start && e.Start <= e.End && e.End <= len(f.Before) &&
-				!slices.ContainsFunc(f.Edits, func(other udiff.Edit) bool { return overlap(edit, other) })
-			more = append(more, edit)
-		}
-		if !fits {
-			left = append(left, finding)
-			continue
-		}
-		fixed = append(fixed, finding)
-		f.Edits = append(f.Edits, more...)
+// add adds the fixes of findings to those of the file that they do not overlap with. If the file would no longer parse,
+// it adds each half of the findings on its own.
+func (f *file) add(ctx context.Context, parser *treesitter.Parser, findings []review.Finding) error {
+	if err := ctx.Err(); err != nil {
+		return err
 	}
-	return fixed, left
+	next := *f
+	next.fixed, next.left = slices.Clone(f.fixed), slices.Clone(f.left)
+	for _, finding := range findings {
+		if next.fits(finding) {
+			next.fixed = append(next.fixed, finding)
+		} else {
+			next.left = append(next.left, finding)
+		}
+	}
+	next.merge()
+	if err := next.Apply(); err != nil {
+		return err
+	}
+	whole := !f.parses || patch.Parses(ctx, parser, f.Path, next.After)
+	if whole && syntax.LanguageOf(f.Path) == syntax.Go {
+		whole = next.TidyGo()
+	}
+	switch half := len(findings) / 2; {
+	case whole:
+		*f = next
+	case half == 0:
+		f.left = append(f.left, findings...)
+	default:
+		if err := f.add(ctx, parser, findings[:half]); err != nil {
+			return err
+		}
+		return f.add(ctx, parser, findings[half:])
+	}
+	return nil
+}
+
+// fits reports whether the fix of a finding lies in the file and does not overlap with one of the others.
+func (f *file) fits(finding review.Finding) bool {
+	for _, e := range finding.Detail.Edits {
+		if e.Start < 0 || e.End < e.Start || e.End > len(f.Before) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(f.fixed, func(other review.Finding) bool { return f.overlap(finding.Detail.Edits, other.Detail.Edits) })
+}
+
+// merge sets the edits to those of the fixes. Equal edits, such as of one import, count once. What a fix removes includes
+// the edits of others in it.
+func (f *file) merge() {
+	var all []udiff.Edit
+	for _, finding := range f.fixed {
+		for _, e := range finding.Detail.Edits {
+			all = append(all, udiff.Edit{Start: e.Start, End: e.End, New: e.Text})
+		}
+	}
+	f.Edits = nil
+	for _, e := range all {
+		if !slices.Contains(f.Edits, e) && !slices.ContainsFunc(all, func(other udiff.Edit) bool { return other != e && f.removes(other, e) }) {
+			f.Edits = append(f.Edits, e)
+		}
+	}
+}
+
+// overlap reports whether two fixes cannot both be made.
+func (f *file) overlap(a, b []check.Edit) bool {
+	for _, x := range a {
+		for _, y := range b {
+			if f.editsOverlap(udiff.Edit{Start: x.Start, End: x.End, New: x.Text}, udiff.Edit{Start: y.Start, End: y.End, New: y.Text}) {
+				return true
+			}
+		}
+	}
+	return f.addsLines(a, b) || f.addsLines(b, a)
+}
+
+// editsOverlap reports whether edits change common bytes and neither removes what the other changes, or whether an edit that
+// indents a line meets another insertion before the line.
+func (f *file) editsOverlap(a, b udiff.Edit) bool {
+	switch {
+	case f.removes(a, b) || f.removes(b, a):
+		return false
+	case a.Start == a.End && b.Start == b.End:
+		return a.Start == b.Start && (indents(a.New) || indents(b.New))
+	case a.Start == a.End:
+		return f.cuts(b, a)
+	case b.Start == b.End:
+		return f.cuts(a, b)
+	}
+	return a != b && a.Start < b.End && b.Start < a.End
+}
+
+// removes reports whether an edit removes what another one changes: bytes in its range, or the indentation of its lines.
+func (f *file) removes(e, other udiff.Edit) bool {
+	switch {
+	case e.New != "" || e.Start == e.End:
+		return false
+	case other.Start < other.End:
+		return e.Start <= other.Start && other.End <= e.End
+	}
+	return e.Start < other.Start && other.End < e.End || e.Start == other.Start && f.lines(e) && indents(other.New)
+}
+
+// cuts reports whether an edit of a range conflicts with an insertion: within the range, after the part of a line that it
+// removes, or in the first of the lines that it removes.
+func (f *file) cuts(e, insertion udiff.Edit) bool {
+	switch insertion.Start {
+	case e.Start:
+		return e.New == "" && f.lines(e) && !strings.HasSuffix(insertion.New, "\n")
+	case e.End:
+		return e.New == "" && !f.lines(e)
+	}
+	return e.Start < insertion.Start && insertion.Start < e.End
+}
+
+// lines reports whether the range of an edit is one of whole lines.
+func (f *file) lines(e udiff.Edit) bool {
+	return (e.Start == 0 || f.Before[e.Start-1] == '\n') && e.End > 0 && f.Before[e.End-1] == '\n'
+}
+
+// indents reports whether a text is an indentation.
+func indents(text string) bool { return text != "" && strings.Trim(text, " \t") == "" }
+
+// addsLines reports whether a fix adds lines among or after those that another one indents: they would lack the
+// indentation.
+func (f *file) addsLines(a, indenting []check.Edit) bool {
+	start, end := len(f.Before), 0
+	for _, e := range indenting {
+		if e.Start == e.End && indents(e.Text) {
+			start, end = min(start, e.Start), max(end, e.Start+bytes.IndexByte(f.Before[e.Start:], '\n')+1)
+		}
+	}
+	return slices.ContainsFunc(a, func(e check.Edit) bool { return start < e.Start && e.Start <= end && strings.Contains(e.Text, "\n") })
 }
 
 // longest returns the length of the longest range that the fix of a finding replaces.
@@ -104,6 +210,3 @@ func longest(f review.Finding) (n int) {
 	}
 	return n
 }
-
-// overlap reports whether edits change common bytes. Insertions at one offset do not.
-func overlap(a, b udiff.Edit) bool { return a.Start < b.End && b.Start < a.End }

@@ -19,6 +19,7 @@ import (
 	"assay/internal/review/check"
 	"assay/internal/review/check/checktest"
 	"assay/internal/review/fix"
+	"assay/internal/review/patch"
 	"assay/internal/review/treesitter"
 )
 
@@ -178,6 +179,72 @@ func TestMake(t *testing.T) {
 	}
 }
 
+// TestOverlaps fixes sources in which fixes touch: after each run the source parses, and after the last nothing is left.
+func TestOverlaps(t *testing.T) {
+	python := func(body string) string {
+		return "from opentelemetry import trace\n\ntracer = trace.get_tracer(__name__)\n\n\ndef f(id, email, n):\n" + body
+	}
+	javaScript := func(body string) string {
+		return "const { trace } = require('@opentelemetry/api');\nconst tracer = trace.getTracer('m');\nasync function f(id, email, n) {\n" + body + "}\n"
+	}
+	golang := func(body string) string {
+		return "package m\n\nimport (\n\t\"context\"\n\n\t\"go.opentelemetry.io/otel\"\n\t\"go.opentelemetry.io/otel/attribute\"\n)\n\nfunc f(ctx context.Context, id, email string, n int) {\n" + body + "}\n"
+	}
+	for name, tt := range map[string]struct{ file, source, want string }{
+		"Python, the first line is removed": {
+			"m.py",
+			python("    span = tracer.start_span(\"order\")\n    span.set_attribute(\"user.email\", email)\n    if n > 2:\n        return\n    span.end()\n"),
+			python("    with tracer.start_as_current_span(\"order\") as span:\n        if n > 2:\n            return\n"),
+		},
+		"Python, a line in the middle": {
+			"m.py",
+			python("    span = tracer.start_span(\"order\")\n    work()\n    span.set_attribute(\"user.email\", email)\n    if n > 2:\n        return\n    span.end()\n"),
+			python("    with tracer.start_as_current_span(\"order\") as span:\n        work()\n        if n > 2:\n            return\n"),
+		},
+		"Python, the first line of a block": {
+			"m.py",
+			python("    span = tracer.start_span(\"order\")\n    if n > 2:\n        span.set_attribute(\"user.email\", email)\n        return\n    span.end()\n"),
+			python("    with tracer.start_as_current_span(\"order\") as span:\n        if n > 2:\n            return\n"),
+		},
+		"Python, all of a block": {
+			"m.py",
+			python("    with tracer.start_as_current_span(\"order\") as span:\n        if n > 2:\n            span.set_attribute(\"user.email\", email)\n            span.set_attribute(\"user.phone\", \"+49 30 901820\")\n        work()\n"),
+			python("    with tracer.start_as_current_span(\"order\") as span:\n        if n > 2:\n            span.set_attribute(\"user.phone\", \"+49 30 901820\")\n        work()\n"),
+		},
+		"Go": {
+			"m.go",
+			golang("\tctx, span := otel.Tracer(\"m\").Start(ctx, \"order\")\n\tspan.SetAttributes(attribute.String(\"user.email\", email))\n\tif n > 2 {\n\t\treturn\n\t}\n\twork(ctx)\n\tspan.End()\n"),
+			strings.Replace(golang("\tctx, span := otel.Tracer(\"m\").Start(ctx, \"order\")\n\tdefer span.End()\n\tif n > 2 {\n\t\treturn\n\t}\n\twork(ctx)\n"), "\t\"go.opentelemetry.io/otel/attribute\"\n", "", 1),
+		},
+		"JavaScript": {
+			"m.js",
+			javaScript("  const span = tracer.startSpan('order');\n  span.setAttribute('user.email', email);\n  if (n > 2) {\n    return;\n  }\n  await work();\n  span.end();\n"),
+			javaScript("  const span = tracer.startSpan('order');\n  try {\n    if (n > 2) {\n      return;\n    }\n    await work();\n  } finally {\n    span.end();\n  }\n"),
+		},
+		"JavaScript, two spans": {
+			"m.js",
+			javaScript("  const a = tracer.startSpan('a');\n  const b = tracer.startSpan('b');\n  if (n > 2) {\n    return;\n  }\n  b.end();\n  a.end();\n"),
+			javaScript("  const a = tracer.startSpan('a');\n  try {\n    const b = tracer.startSpan('b');\n    try {\n      if (n > 2) {\n        return;\n      }\n    } finally {\n      b.end();\n    }\n  } finally {\n    a.end();\n  }\n"),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRepository(t, map[string]string{tt.file: tt.source})
+			p, err := parser()
+			require.NoError(t, err)
+			for run := 0; ; run++ {
+				require.Less(t, run, 4)
+				fixed := r.patch(r.review())
+				if len(fixed.Files) == 0 {
+					break
+				}
+				require.NoError(t, fixed.Apply(r.root))
+				require.True(t, patch.Parses(t.Context(), p, tt.file, []byte(r.read(tt.file))), "%s", r.read(tt.file))
+			}
+			require.Equal(t, tt.want, r.read(tt.file))
+		})
+	}
+}
+
 func TestApplyRefuses(t *testing.T) {
 	r := newRepository(t, map[string]string{"a.txt": "one\n", "b.txt": "two\n"})
 	p := r.patch([]review.Finding{finding("a.txt", check.Edit{End: 3, Text: "1"})})
@@ -264,8 +331,10 @@ func f(ctx context.Context, user *User) {
 }
 `})
 	patch := r.patch(r.review("sensitive-attribute"))
-	require.Empty(t, patch.Files)
-	require.Len(t, patch.Left, 2)
+	require.Len(t, patch.Left, 1)
+	require.NoError(t, patch.Apply(r.root))
+	require.Contains(t, r.read("a.go"), ", email))")
+	require.Empty(t, r.patch(r.review("sensitive-attribute")).Files)
 }
 
 // TestFixes fixes one finding of a file.

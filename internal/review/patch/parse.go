@@ -22,5 +22,5 @@ func Parses(ctx context.Context, parser *treesitter.Parser, path string, text []
 	default:
 		file, err = syntax.Parse(ctx, parser, path, language, text)
 	}
-	return err == nil && (file == nil || !file.Broken)
+	return err == nil && (file == nil || !file.Broken && (file.Language != syntax.Python || indented(text)))
 }
