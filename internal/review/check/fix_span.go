@@ -67,7 +67,7 @@ func (p *Pass) endSpan(u *instrumentation.Uses, fn *syntax.Node, s *instrumentat
 		return append(w.edits, Edit{Start: end, End: end, Text: w.indent(a.Start) + "defer " + s.Variable + ".End()\n"})
 	case syntax.Python:
 		callee := s.Start.Callee()
-		if len(rest) == 0 || callee.Kind != syntax.Member || callee.Text != "start_span" || !w.indentAll(a.Parent, rest, "    ") {
+		if len(rest) == 0 || callee.Kind != syntax.Member || callee.Text != "start_span" || !w.indentAll(a.Parent, rest, w.pythonUnit(a)) {
 			return nil
 		}
 		at := callee.End - len(callee.Text)
@@ -156,6 +156,20 @@ func (w *enclosure) lineStart(at int) int { return bytes.LastIndexByte(w.source[
 func (w *enclosure) indent(at int) string {
 	line := w.source[w.lineStart(at):]
 	return string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))])
+}
+
+// pythonUnit returns the indentation of one level at a statement of Python.
+func (w *enclosure) pythonUnit(n *syntax.Node) string {
+	unit := "    "
+	if bytes.Contains(w.source, []byte("\n\t")) {
+		unit = "\t"
+	}
+	if of := n.Parent.Parent; of != nil { // what the block belongs to
+		if u, ok := strings.CutPrefix(w.indent(n.Start), w.indent(of.Start)); ok && u != "" {
+			unit = u
+		}
+	}
+	return unit
 }
 
 // tryFinally puts the last statements of a block into a try that ends a span.

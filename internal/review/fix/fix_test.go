@@ -196,6 +196,16 @@ func TestOverlaps(t *testing.T) {
 			python("    span = tracer.start_span(\"order\")\n    span.set_attribute(\"user.email\", email)\n    if n > 2:\n        return\n    span.end()\n"),
 			python("    with tracer.start_as_current_span(\"order\") as span:\n        if n > 2:\n            return\n"),
 		},
+		"Python, tabs": {
+			"m.py",
+			python("\tspan = tracer.start_span(\"order\")\n\tif n > 2:\n\t\treturn\n\tspan.end()\n"),
+			python("\twith tracer.start_as_current_span(\"order\") as span:\n\t\tif n > 2:\n\t\t\treturn\n"),
+		},
+		"Python, two spaces": {
+			"m.py",
+			python("  span = tracer.start_span(\"order\")\n  if n > 2:\n    return\n  span.end()\n"),
+			python("  with tracer.start_as_current_span(\"order\") as span:\n    if n > 2:\n      return\n"),
+		},
 		"Python, a line in the middle": {
 			"m.py",
 			python("    span = tracer.start_span(\"order\")\n    work()\n    span.set_attribute(\"user.email\", email)\n    if n > 2:\n        return\n    span.end()\n"),
