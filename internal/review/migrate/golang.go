@@ -227,6 +227,14 @@ func withoutUnusedImports(m *goModule, before, after *goFile) ([]byte, bool) {
 			}
 		}
 	}
+	if before.info != nil && after.info != nil {
+		used := usedPackages(after)
+		for p := range usedPackages(before) { // the checker takes packages that it cannot read for used ones
+			if !used[p] {
+				unused[strconv.Quote(p)] = true
+			}
+		}
+	}
 	var edits []edit
 	for _, spec := range after.tree.Imports {
 		if p, err := strconv.Unquote(spec.Path.Value); err == nil && unused[strconv.Quote(p)] {
@@ -238,6 +246,20 @@ func withoutUnusedImports(m *goModule, before, after *goFile) ([]byte, bool) {
 		return nil, false
 	}
 	return []byte(replace(after.source, 0, len(after.source), edits)), true
+}
+
+// usedPackages returns the paths of the imports that the code of a file names.
+func usedPackages(f *goFile) map[string]bool {
+	used := map[string]bool{}
+	ast.Inspect(f.tree, func(n ast.Node) bool {
+		if id, ok := n.(*ast.Ident); ok {
+			if p, ok := f.info.Uses[id].(*types.PkgName); ok {
+				used[p.Imported().Path()] = true
+			}
+		}
+		return true
+	})
+	return used
 }
 
 // lineEdit removes a range, and its lines if nothing else is on them.
