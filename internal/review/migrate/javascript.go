@@ -819,7 +819,7 @@ func javaScriptImports(s *script) ([]edit, bool) {
 		edits = append(edits, edit{at, at, strings.Join(lines, "\n") + "\n"})
 	}
 	if len(statements) > 0 {
-		at := s.afterImports(places[0][1])
+		at := s.afterImports(places)
 		edits = append(edits, edit{at, at, "\n\n" + strings.Join(statements, "\n")})
 	}
 	return edits, true
@@ -841,8 +841,10 @@ func (s *script) tracerStays(name string, inPlace func(int) bool) bool {
 	return stays
 }
 
-// afterImports returns the offset after the imports that follow an offset without other statements between.
-func (s *script) afterImports(at int) int {
+// afterImports returns the offset after the first of the places of removed imports, and after the other imports that follow
+// it without other statements between.
+func (s *script) afterImports(places [][]int) int {
+	at := places[0][1]
 	next := len(s.f.Source)
 	for _, n := range s.f.Root.Children {
 		if n.Start >= at {
@@ -856,7 +858,7 @@ func (s *script) afterImports(at int) int {
 		if n != nil && n.Parent != nil && n.Parent.Text == "import" { // of Python
 			n = n.Parent
 		}
-		if n == nil || n.Start < at || n.End > next {
+		if n == nil || n.Start < at || n.End > next || slices.ContainsFunc(places, func(p []int) bool { return p[0] <= i.Node.Start && i.Node.Start < p[1] }) {
 			continue
 		}
 		line, _, _ := bytes.Cut(s.f.Source[n.End:next], []byte{'\n'})

@@ -127,6 +127,68 @@ func TestGoldenRace(t *testing.T) {
 	}
 }
 
+// TestFiles checks the text of a file of a migrated project.
+func TestFiles(t *testing.T) {
+	golang := func(imports, code string) map[string]string {
+		return map[string]string{
+			"go.mod": "module example.com/shop\n\ngo 1.22\n\nrequire (\n\tgithub.com/opentracing/opentracing-go v1.2.0\n\tgithub.com/uber/jaeger-client-go v2.30.0+incompatible\n\tgopkg.in/DataDog/dd-trace-go.v1 v1.60.0\n)\n",
+			"a.go":   "package a\n\nimport (\n" + imports + ")\n\n" + code,
+		}
+	}
+	for name, tt := range map[string]struct {
+		files    map[string]string
+		file     string
+		has, not []string
+	}{
+		"the tracer of Datadog before another import that is removed": {
+			map[string]string{"requirements.txt": "ddtrace\n", "a.py": "import os\nfrom ddtrace import tracer\nfrom ddtrace.ext import SpanTypes\n\n\n@tracer.wrap('work', span_type=SpanTypes.WEB)\ndef work(n):\n    return os.name\n"},
+			"a.py",
+			[]string{"import os\nfrom opentelemetry import trace\n\ntracer = trace.get_tracer(__name__)\n\n\n@tracer.start"},
+			nil,
+		},
+		"the tracer of Datadog after another import that is removed": {
+			map[string]string{"requirements.txt": "ddtrace\n", "a.py": "import ddtrace\nfrom ddtrace import tracer as dd\nimport os\n\n\n@dd.wrap()\ndef f():\n    ddtrace.tracer.current_span().set_tag(os.name, 1)\n"},
+			"a.py",
+			[]string{"from opentelemetry import trace\nimport os\n\ndd = trace.get_tracer(__name__)\n\n\n@dd.start"},
+			nil,
+		},
+		"an import that only the agent's address uses": {
+			golang("\t\"net\"\n\t\"os\"\n\n\t\"gopkg.in/DataDog/dd-trace-go.v1/ddtrace/tracer\"\n",
+				"func f() {\n\ttracer.Start(tracer.WithService(\"x\"), tracer.WithAgentAddr(net.JoinHostPort(os.Getenv(\"DD_AGENT_HOST\"), \"8126\")))\n\tdefer tracer.Stop()\n\ts := tracer.StartSpan(\"a\")\n\ts.Finish()\n}\n"),
+			"a.go",
+			[]string{"otel.Tracer"},
+			[]string{"\"net\"", "\"os\""},
+		},
+		"an import that only the removed test of an error uses": {
+			golang("\t\"errors\"\n\t\"net/http\"\n\n\t\"github.com/opentracing/opentracing-go\"\n",
+				"func f(req *http.Request) {\n\tsc, err := opentracing.GlobalTracer().Extract(opentracing.HTTPHeaders, opentracing.HTTPHeadersCarrier(req.Header))\n\tif err != nil && !errors.Is(err, opentracing.ErrSpanContextNotFound) {\n\t\tpanic(err)\n\t}\n\tspan := opentracing.GlobalTracer().StartSpan(\"do\", opentracing.ChildOf(sc))\n\tspan.Finish()\n}\n"),
+			"a.go",
+			[]string{"\"net/http\"", "otel.Tracer"},
+			[]string{"\"errors\""},
+		},
+		"an import that other code uses stays": {
+			golang("\t\"errors\"\n\t\"log\"\n\t\"net/http\"\n\n\t\"github.com/opentracing/opentracing-go\"\n",
+				"var errInject = errors.New(\"inject\")\n\nfunc f(span opentracing.Span, req *http.Request) {\n\tif err := opentracing.GlobalTracer().Inject(span.Context(), opentracing.HTTPHeaders, opentracing.HTTPHeadersCarrier(req.Header)); err != nil {\n\t\tlog.Printf(\"inject: %v\", err)\n\t}\n}\n"),
+			"a.go",
+			[]string{"\"errors\"", "\"net/http\""},
+			[]string{"\"log\""},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := migrated(t, write(t, tt.files))
+			i := slices.IndexFunc(p.Files, func(f patch.File) bool { return f.Path == tt.file })
+			require.GreaterOrEqual(t, i, 0, "%s", describe(t, p))
+			for _, text := range tt.has {
+				require.Contains(t, string(p.Files[i].After), text)
+			}
+			for _, text := range tt.not {
+				require.NotContains(t, string(p.Files[i].After), text)
+			}
+		})
+	}
+}
+
 const (
 	goMod  = "module example.com/shop\n\ngo 1.26.0\n\nrequire github.com/opentracing/opentracing-go v1.2.0\n"
 	goFile = "package shop\n\nimport (\n\t\"context\"\n\n\t\"github.com/opentracing/opentracing-go\"\n%s)\n\n%s\n\nvar _ context.Context\nvar _ opentracing.Span\n"

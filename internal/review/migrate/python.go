@@ -681,7 +681,7 @@ func pythonImports(s *script) ([]edit, bool) {
 		return nil, false
 	}
 	if tracer != "" {
-		at := s.afterImports(places[0][1])
+		at := s.afterImports(places)
 		edits = append(edits, edit{at, at, "\n\n" + tracer})
 	}
 	return edits, true

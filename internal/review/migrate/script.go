@@ -324,6 +324,14 @@ func (s *script) run() {
 		return
 	}
 	sortEdits(edits)
+	for i, e := range edits[1:] {
+		if e.start < edits[i].end {
+			line, _ := s.f.Position(e.start)
+			s.unit.blocked = true
+			s.unit.open(s.f.Path, line, "The changes of the line overlap.")
+			return
+		}
+	}
 	s.after = []byte(replace(s.f.Source, 0, len(s.f.Source), edits))
 }
 
