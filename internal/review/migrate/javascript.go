@@ -88,6 +88,8 @@ func javaScriptCall(s *script, c *syntax.Node) (string, bool) {
 			}
 		}
 		return s.failCall(c, "%s may be a method of a span or tracer: what it is called on is not known.", s.brief(c.Callee()))
+	case k == unknownValue && (name == "finish" || name == "log" || name == "context") && s.ofUnit(receiver):
+		return s.failCall(c, "%s may be a method of a span: what it is called on is not known.", s.brief(c.Callee()))
 	case k == tracerValue:
 		switch name {
 		case "startSpan":
@@ -749,7 +751,7 @@ func javaScriptImports(s *script) ([]edit, bool) {
 			}
 		}
 	}
-	if len(places) == 0 && len(s.used) == 0 && !initialized {
+	if len(places) == 0 && len(s.used) == 0 && len(s.helpers) == 0 && !initialized {
 		return nil, true
 	}
 	var lines []string

@@ -152,6 +152,78 @@ func TestFiles(t *testing.T) {
 			[]string{"from opentelemetry import trace\nimport os\n\ndd = trace.get_tracer(__name__)\n\n\n@dd.start"},
 			nil,
 		},
+		"a file that imports the tracer of another one, Python": {
+			map[string]string{
+				"requirements.txt": "ddtrace\n",
+				"pkg/__init__.py":  "",
+				"pkg/t.py":         "from ddtrace import tracer\n",
+				"pkg/u.py":         "from pkg.t import tracer\n\n\ndef f():\n    with tracer.trace(\"f\"):\n        pass\n",
+			},
+			"pkg/u.py",
+			[]string{"with tracer.start_as_current_span(\"f\"):"},
+			nil,
+		},
+		"a file that imports a tracer through a package, Python": {
+			map[string]string{
+				"requirements.txt": "ddtrace\n",
+				"pkg/__init__.py":  "from .t import tracer\n",
+				"pkg/t.py":         "from ddtrace import tracer\n",
+				"u.py":             "from pkg import tracer\n\n\ndef f():\n    with tracer.trace(\"f\"):\n        pass\n",
+			},
+			"u.py",
+			[]string{"with tracer.start_as_current_span(\"f\"):"},
+			nil,
+		},
+		"a file that imports the tracer of another one, JavaScript": {
+			map[string]string{
+				"package.json":  "{\"name\": \"s\", \"dependencies\": {\"dd-trace\": \"^5\", \"opentracing\": \"1\", \"zipkin\": \"1\"}}\n",
+				"lib/tracer.js": "const tracer = require('dd-trace').init({ service: 's' })\nmodule.exports = tracer\n",
+				"lib/u.js":      "const tracer = require('./tracer')\nmodule.exports = () => tracer.trace('x', () => 1)\n",
+			},
+			"lib/u.js",
+			[]string{"const { local } = require('./opentelemetry-local')", "local(tracer, 'x', () => 1, {})"},
+			nil,
+		},
+		"a tracer with another name": {
+			map[string]string{
+				"package.json":  "{\"name\": \"s\", \"dependencies\": {\"dd-trace\": \"^5\", \"opentracing\": \"1\", \"zipkin\": \"1\"}}\n",
+				"lib/tracer.js": "import dd from 'dd-trace';\nexport const tracer = dd.init({ service: 's' });\n",
+				"lib/index.js":  "export { tracer } from './tracer.js';\n",
+				"u.js":          "import { tracer as apm } from './lib/index.js';\nexport const f = () => apm.trace('x', () => 1);\n",
+			},
+			"u.js",
+			[]string{"import { local } from './opentelemetry-local.js'", "local(apm, 'x', () => 1, {})"},
+			nil,
+		},
+		"the tracer of zipkin in another file": {
+			map[string]string{
+				"package.json": "{\"name\": \"s\", \"dependencies\": {\"dd-trace\": \"^5\", \"opentracing\": \"1\", \"zipkin\": \"1\"}}\n",
+				"tracer.js":    "const { Tracer, ExplicitContext, ConsoleRecorder } = require('zipkin')\nmodule.exports = new Tracer({ ctxImpl: new ExplicitContext(), recorder: new ConsoleRecorder(), localServiceName: 's' })\n",
+				"u.js":         "const tracer = require('./tracer')\nmodule.exports = (f) => tracer.local('x', f)\n",
+			},
+			"u.js",
+			[]string{"const { local } = require('./opentelemetry-local')", "local(tracer, 'x', f)"},
+			nil,
+		},
+		"a span that a file without an import names": {
+			map[string]string{
+				"package.json": "{\"name\": \"s\", \"dependencies\": {\"dd-trace\": \"^5\", \"opentracing\": \"1\", \"zipkin\": \"1\"}}\n",
+				"tracer.js":    "const { globalTracer } = require('opentracing')\nexports.start = (name) => globalTracer().startSpan(name)\n",
+				"u.js":         "module.exports = (span) => span.log({ event: 'x' })\n",
+			},
+			"u.js",
+			[]string{"span.addEvent('x')"},
+			nil,
+		},
+		"finish of other values stays": {
+			map[string]string{
+				"requirements.txt": "opentracing\n",
+				"t.py":             "import opentracing\nfrom bar import Bar\n\n\ndef f():\n    bar = Bar()\n    with opentracing.tracer.start_active_span('a'):\n        bar.finish()\n",
+			},
+			"t.py",
+			[]string{"        bar.finish()\n"},
+			nil,
+		},
 		"an import that only the agent's address uses": {
 			golang("\t\"net\"\n\t\"os\"\n\n\t\"gopkg.in/DataDog/dd-trace-go.v1/ddtrace/tracer\"\n",
 				"func f() {\n\ttracer.Start(tracer.WithService(\"x\"), tracer.WithAgentAddr(net.JoinHostPort(os.Getenv(\"DD_AGENT_HOST\"), \"8126\")))\n\tdefer tracer.Stop()\n\ts := tracer.StartSpan(\"a\")\n\ts.Finish()\n}\n"),
@@ -234,6 +306,24 @@ func TestLeftRace(t *testing.T) {
 		files map[string]string
 		want  string
 	}{
+		"the end of a span of a function, Python":     {python("def start(n):\n    return tracer.start_span(n)\n\ndef f():\n    s = start(\"y\")\n    s.finish()"), "a.py:9: s.finish may be a method of a span"},
+		"the end of a span of a function, JavaScript": {js("const start = (n) => opentracing.globalTracer().startSpan(n)\nconst s = start('y')\ns.finish()"), "a.js:4: s.finish may be a method of a span"},
+		"the end of a span of another file": {
+			map[string]string{"requirements.txt": "opentracing\n", "p/__init__.py": "", "p/t.py": "import opentracing\n\n\ndef start(n):\n    return opentracing.tracer.start_span(n)\n", "p/u.py": "from .t import start\n\n\ndef f():\n    s = start(\"y\")\n    s.finish()\n"},
+			"p/u.py:6: s.finish may be a method of a span",
+		},
+		"a span of another file that needs an import": {
+			map[string]string{"requirements.txt": "opentracing\n", "p/__init__.py": "", "p/t.py": "import opentracing\ntracer = opentracing.global_tracer()\n", "p/u.py": "from .t import tracer\n\n\ndef f():\n    return tracer.active_span.context\n"},
+			"p/u.py:0: The file uses spans without an import of the library",
+		},
+		"the scope of a tracer of another file": {
+			map[string]string{"package.json": "{}", "tracer.js": "module.exports = require('dd-trace').init()\n", "u.js": "const tracer = require('./tracer')\nmodule.exports = () => tracer.scope().active()?.context().toTraceId()\n"},
+			"u.js:2: tracer.scope().active()?.context().toTraceId is in no table.",
+		},
+		"a call of another file in Java": {
+			map[string]string{"pom.xml": "<project><dependencies><dependency><groupId>io.opentracing</groupId><artifactId>opentracing-api</artifactId></dependency></dependencies></project>\n", "src/main/java/a/Tracing.java": "package a;\n\nimport io.opentracing.Tracer;\nimport io.opentracing.util.GlobalTracer;\n\nclass Tracing {\n    static Tracer init() {\n        return GlobalTracer.get();\n    }\n}\n", "src/main/java/a/U.java": "package a;\n\nclass U {\n    void f() {\n        Tracing.init().scopeManager();\n    }\n}\n"},
+			"U.java:5: Tracing.init().scopeManager is in no table.",
+		},
 		"baggage":                           {goCode("", `func f(s opentracing.Span) { s.SetBaggageItem("a", "b") }`), "shop.go:9: s.SetBaggageItem is in no table."},
 		"a type":                            {goCode("", "func f(o opentracing.StartSpanOptions) {}"), "shop.go:9: opentracing.StartSpanOptions is in no table."},
 		"an unknown name":                   {goCode("", "var f = opentracing.InitGlobalTracer"), "shop.go:9: opentracing.InitGlobalTracer is in no table."},

@@ -289,6 +289,8 @@ func pythonCall(s *script, c *syntax.Node) (string, bool) {
 		return unknown()
 	case k == unknownValue && (name == "set_tag" || name == "log_kv" || name == "start_active_span" || name == "set_operation_name"):
 		return s.failCall(c, "%s may be a method of a span or tracer: what it is called on is not known.", s.brief(c.Callee()))
+	case k == unknownValue && name == "finish" && s.ofUnit(receiver):
+		return s.failCall(c, "%s may be a method of a span: what it is called on is not known.", s.brief(c.Callee()))
 	case k == tracerValue:
 		switch name {
 		case "start_active_span", "start_span", "trace", "wrap":

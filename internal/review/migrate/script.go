@@ -84,6 +84,14 @@ type scriptUnit struct {
 	tracer   string          // the settings of the first tracer
 	service  string          // of the first span of Zipkin
 	imported map[string]bool // names that files import
+
+	modules map[string]bool // names of the modules that use the library
+}
+
+// scriptSource is a file that is not parsed yet.
+type scriptSource struct {
+	name   string
+	source []byte
 }
 
 // scriptTable is the table of a language.
@@ -141,8 +149,9 @@ func (s *script) isSource(module string) bool {
 func isWord(c byte) bool { return c == '_' || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z' }
 
 func (m *migration) scriptUnit(ctx context.Context, table *scriptTable, dir string, names []string) error {
-	u := &scriptUnit{migration: m, dir: dir, created: map[string][]byte{}, packages: map[string]bool{}, imported: map[string]bool{}}
-	size, relevant := 0, false
+	u := &scriptUnit{migration: m, dir: dir, created: map[string][]byte{}, packages: map[string]bool{}, imported: map[string]bool{}, modules: map[string]bool{}}
+	var rest []scriptSource
+	size := 0
 	for _, name := range names {
 		source, err := patch.Read(m.root, name)
 		if err != nil {
@@ -158,44 +167,18 @@ func (m *migration) scriptUnit(ctx context.Context, table *scriptTable, dir stri
 			}
 		}
 		if !mentions(source, table.libraries) && !mentions(source, table.prefixes) && !mentions(source, table.methods) {
+			rest = append(rest, scriptSource{name, source})
 			continue
 		}
-		f, err := syntax.Parse(ctx, m.parser, name, syntax.LanguageOf(name), source)
-		if ctx.Err() != nil {
-			return ctx.Err()
+		if err := u.add(ctx, table, name, source); err != nil {
+			return err
 		}
-		if err != nil {
-			continue
+	}
+	relevant := slices.ContainsFunc(u.files, (*script).imports)
+	if relevant {
+		if err := u.addUsers(ctx, table, rest); err != nil {
+			return err
 		}
-		s := &script{
-			unit: u, f: f, table: table, used: map[string]string{}, taken: map[string]bool{}, done: map[*syntax.Node]bool{},
-			kinds: map[*syntax.Node]valueKind{}, hoists: map[*syntax.Node]string{}, gone: map[*syntax.Node]bool{}, failed: map[int]bool{},
-			pairs: map[*syntax.Node]*pairedSpan{}, settings: map[string]*syntax.Node{}, parents: map[*syntax.Node]string{}, types: map[string]string{}, numbers: map[string]int{},
-			names: map[string]int{}, scopes: map[*syntax.Node]bool{}, helpers: map[string]string{}, tracers: map[*syntax.Node]bool{}, inlined: map[*syntax.Node]*syntax.Node{},
-		}
-		sources := map[string]syntax.Import{}
-		for _, i := range f.Imports {
-			if known, _ := table.isSource(i.Path); known {
-				sources[i.Name] = i
-			}
-		}
-		for n := range f.Root.All() {
-			if n.Kind == syntax.Name {
-				s.names[n.Text]++
-			}
-			if n.Kind == syntax.Name && !s.replaced(n, sources[n.Text]) || n.Kind == syntax.Param || n.Kind == syntax.Func && n.Parent.Kind == syntax.Block {
-				s.taken[n.Text] = true
-			}
-		}
-		for _, i := range f.Imports {
-			source, known := table.isSource(i.Path)
-			relevant = relevant || source
-			u.rooted = u.rooted || strings.HasPrefix(i.Path, "dd-trace") || i.Path == "ddtrace"
-			if source && !known {
-				s.blockAt(i.Node, "The module %s is in no table.", i.Path)
-			}
-		}
-		u.files = append(u.files, s)
 	}
 	if table.prepare != nil && table.prepare(u) {
 		relevant = true
@@ -259,8 +242,45 @@ func (m *migration) scriptUnit(ctx context.Context, table *scriptTable, dir stri
 	return nil
 }
 
+// add parses a file of the unit.
+func (u *scriptUnit) add(ctx context.Context, table *scriptTable, name string, source []byte) error {
+	f, err := syntax.Parse(ctx, u.parser, name, syntax.LanguageOf(name), source)
+	if err != nil {
+		return ctx.Err() // otherwise it is not a source file that a review reads
+	}
+	s := &script{
+		unit: u, f: f, table: table, used: map[string]string{}, taken: map[string]bool{}, done: map[*syntax.Node]bool{},
+		kinds: map[*syntax.Node]valueKind{}, hoists: map[*syntax.Node]string{}, gone: map[*syntax.Node]bool{}, failed: map[int]bool{},
+		pairs: map[*syntax.Node]*pairedSpan{}, settings: map[string]*syntax.Node{}, parents: map[*syntax.Node]string{}, types: map[string]string{}, numbers: map[string]int{},
+		names: map[string]int{}, scopes: map[*syntax.Node]bool{}, helpers: map[string]string{}, tracers: map[*syntax.Node]bool{}, inlined: map[*syntax.Node]*syntax.Node{},
+	}
+	sources := map[string]syntax.Import{}
+	for _, i := range f.Imports {
+		if known, _ := table.isSource(i.Path); known {
+			sources[i.Name] = i
+		}
+	}
+	for n := range f.Root.All() {
+		if n.Kind == syntax.Name {
+			s.names[n.Text]++
+		}
+		if n.Kind == syntax.Name && !s.replaced(n, sources[n.Text]) || n.Kind == syntax.Param || n.Kind == syntax.Func && n.Parent.Kind == syntax.Block {
+			s.taken[n.Text] = true
+		}
+	}
+	for _, i := range f.Imports {
+		source, known := table.isSource(i.Path)
+		u.rooted = u.rooted || strings.HasPrefix(i.Path, "dd-trace") || i.Path == "ddtrace"
+		if source && !known {
+			s.blockAt(i.Node, "The module %s is in no table.", i.Path)
+		}
+	}
+	u.files = append(u.files, s)
+	return nil
+}
+
 // scriptMethods are texts in files of JavaScript and Python that use spans without an import of a library.
-var scriptMethods = []string{".setTag(", ".set_tag(", ".finish(", ".startSpan(", ".start_span(", ".start_active_span(", ".addTags(", ".log_kv(", ".setOperationName("}
+var scriptMethods = []string{".setTag(", ".set_tag(", ".finish(", ".startSpan(", ".start_span(", ".start_active_span(", ".addTags(", ".log_kv(", ".setOperationName(", "pan.log(", ".toTraceId(", ".toSpanId("}
 
 // pyMethods are such texts of OpenCensus and py_zipkin in Python.
 var pyMethods = []string{
@@ -499,6 +519,9 @@ func (s *script) infer(n *syntax.Node, depth int) valueKind {
 		}
 		if n.Kind == syntax.Name {
 			if i, ok := s.f.Imported(n.Text); ok {
+				if !s.isSource(i.Path) && tracerNames.MatchString(i.Member) && s.unit.hasModule(i.Path) {
+					return tracerValue
+				}
 				if s.isSource(i.Path) {
 					if isDatadog(i) || tracerNames.MatchString(n.Text) && i.Member != "initTracer" && (i.Member == "" || i.Member == "default" || i.Member == "tracer") {
 						return tracerValue
