@@ -930,7 +930,7 @@ var javaScriptSetup string
 func javaScriptManifest(u *scriptUnit) {
 	name := path.Join(u.dir, "package.json")
 	u.jsonManifest(name)
-	if u.rooted && !slices.ContainsFunc(u.files, func(s *script) bool { return s.helpers["initTracer"] != "" }) {
+	if u.rooted && !u.commands("dd-trace") && !slices.ContainsFunc(u.files, func(s *script) bool { return s.helpers["initTracer"] != "" }) {
 		u.open(name, 0, "No file initializes the tracer. Replace dd-trace/init in the command of the process by a module that sets up the SDK.")
 	}
 }

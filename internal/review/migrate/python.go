@@ -741,6 +741,9 @@ var pythonSetup string
 
 // pythonManifest replaces the requirements of the manifests of a project.
 func pythonManifest(u *scriptUnit) {
+	if u.packages["opentelemetry-distro"] {
+		u.commands("ddtrace")
+	}
 	for _, name := range u.requirementFiles() {
 		list, source := u.dependencies(name)
 		old, missing := u.replacement(list)

@@ -68,6 +68,7 @@ const (
 // scriptUnit is an npm package, a Python project or a build of Java.
 type scriptUnit struct {
 	*migration
+	dirs     map[string]bool // of the units of the language
 	dir      string
 	files    []*script
 	blocked  bool
@@ -117,7 +118,7 @@ func (m *migration) scripts(ctx context.Context) error {
 		}
 		units := m.sources(dirs, table.languages...)
 		for _, dir := range slices.Sorted(maps.Keys(units)) {
-			if err := m.scriptUnit(ctx, table, dir, units[dir]); err != nil {
+			if err := m.scriptUnit(ctx, table, dirs, dir, units[dir]); err != nil {
 				return err
 			}
 		}
@@ -148,8 +149,8 @@ func (s *script) isSource(module string) bool {
 
 func isWord(c byte) bool { return c == '_' || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z' }
 
-func (m *migration) scriptUnit(ctx context.Context, table *scriptTable, dir string, names []string) error {
-	u := &scriptUnit{migration: m, dir: dir, created: map[string][]byte{}, packages: map[string]bool{}, imported: map[string]bool{}, modules: map[string]bool{}}
+func (m *migration) scriptUnit(ctx context.Context, table *scriptTable, dirs map[string]bool, dir string, names []string) error {
+	u := &scriptUnit{migration: m, dirs: dirs, dir: dir, created: map[string][]byte{}, packages: map[string]bool{}, imported: map[string]bool{}, modules: map[string]bool{}}
 	var rest []scriptSource
 	size := 0
 	for _, name := range names {
@@ -184,6 +185,7 @@ func (m *migration) scriptUnit(ctx context.Context, table *scriptTable, dir stri
 		relevant = true
 	}
 	if !relevant {
+		u.onlyCommands(table)
 		return nil
 	}
 	for _, s := range u.files {
