@@ -11,9 +11,10 @@ import (
 )
 
 // endSpan returns the edits that end a span on every path: defer in Go, with in Python, try and finally in JavaScript
-// and Java. Calls that end it on some paths are removed. It returns none where the code has another form.
+// and Java. Calls that end it on some paths are removed. It returns none where the code has another form, or where a part of
+// the file is not read.
 func (p *Pass) endSpan(u *instrumentation.Uses, fn *syntax.Node, s *instrumentation.Span) []Edit {
-	if !p.mayFix() || s.Variable == "" || s.Variable == "_" || strings.ContainsAny(s.Variable, ".[") {
+	if u.File.Broken || !p.mayFix() || s.Variable == "" || s.Variable == "_" || strings.ContainsAny(s.Variable, ".[") {
 		return nil
 	}
 	for _, o := range u.Spans {

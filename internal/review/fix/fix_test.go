@@ -255,6 +255,18 @@ func TestOverlaps(t *testing.T) {
 	}
 }
 
+// The end of a span may lie in a part of the file that the grammar does not read.
+func TestBrokenFile(t *testing.T) {
+	r := newRepository(t, map[string]string{"m.py": "from opentelemetry import trace\n\ntracer = trace.get_tracer(__name__)\n\n\ndef f(n):\n    span = tracer.start_span('order')\n    if n > 2:\n        return (1 +\n  2)\n    # comment\n    span.end()\n"})
+	p, err := parser()
+	require.NoError(t, err)
+	found, err := review.Run(t.Context(), review.Options{Root: r.dir, Only: []string{"span-not-ended"}, Parser: p})
+	require.NoError(t, err)
+	require.Len(t, found.Errors, 1)
+	require.NotEmpty(t, found.Findings)
+	require.Empty(t, r.patch(found.Findings).Files)
+}
+
 func TestApplyRefuses(t *testing.T) {
 	r := newRepository(t, map[string]string{"a.txt": "one\n", "b.txt": "two\n"})
 	p := r.patch([]review.Finding{finding("a.txt", check.Edit{End: 3, Text: "1"})})
