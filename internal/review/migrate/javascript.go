@@ -288,6 +288,26 @@ func (s *script) jsStart(c *syntax.Node, tracer string, args []*syntax.Node) (st
 	return tracer + ".startSpan(" + name + options + parent + ")", true
 }
 
+// jsReference returns the context of childOf(context), followsFrom(context) or new Reference(type, context), or nil.
+func (s *script) jsReference(ref *syntax.Node) *syntax.Node {
+	args := ref.Args()
+	if s.jsClass(ref) == "Reference" && len(args) == 2 {
+		kind := args[0].Text
+		if i, ok := s.f.Imported(kind); ok && args[0].Kind == syntax.Name {
+			kind = i.Member
+		}
+		if !s.ofLibrary(args[0]) || kind != "REFERENCE_CHILD_OF" && kind != "REFERENCE_FOLLOWS_FROM" {
+			return nil
+		}
+		s.mark(args[0])
+		args = args[1:]
+	} else if _, f := ref.Method(); ref.Kind != syntax.Call || f != "childOf" && f != "followsFrom" || len(args) != 1 {
+		return nil
+	}
+	s.mark(ref.Callee())
+	return args[0]
+}
+
 // isCondition reports whether an expression can stand before "?" without parentheses.
 func isCondition(n *syntax.Node) bool {
 	switch n.Kind {
@@ -328,15 +348,14 @@ func (s *script) jsSpan(c *syntax.Node, method string, args []*syntax.Node) (nam
 				}
 				parent = text
 			case key == "references" && method == "startSpan":
-				if value.Kind != syntax.List || len(value.Children) != 1 || value.Children[0].Kind != syntax.Call || parent != "" {
+				if value.Kind != syntax.List || len(value.Children) != 1 || value.Children[0].Kind != syntax.Call && value.Children[0].Kind != syntax.New || parent != "" {
 					return fail(p, "A span has one parent in OpenTelemetry; the references are not known, or several.")
 				}
-				ref := value.Children[0]
-				if _, f := ref.Method(); f != "childOf" && f != "followsFrom" || len(ref.Args()) != 1 {
+				to := s.jsReference(value.Children[0])
+				if to == nil {
 					return fail(p, "The reference is in no table.")
 				}
-				s.mark(ref.Callee())
-				text, ok := s.spanContextOf(ref.Args()[0])
+				text, ok := s.spanContextOf(to)
 				if !ok {
 					return "", "", "", false
 				}

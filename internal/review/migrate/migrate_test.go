@@ -224,6 +224,16 @@ func TestFiles(t *testing.T) {
 			[]string{"        bar.finish()\n"},
 			nil,
 		},
+		"a reference by its class": {
+			map[string]string{
+				"package.json": "{\"dependencies\": {\"opentracing\": \"1\"}}\n",
+				"a.js":         "const { Reference, REFERENCE_CHILD_OF, globalTracer } = require('opentracing')\nexports.f = (parentSpan) => globalTracer().startSpan('a', { references: [new Reference(REFERENCE_CHILD_OF, parentSpan.context())] })\n",
+				"b.js":         "const opentracing = require('opentracing')\nexports.f = (parentSpan) => opentracing.globalTracer().startSpan('a', { references: [new opentracing.Reference(opentracing.REFERENCE_FOLLOWS_FROM, parentSpan.context())] })\n",
+			},
+			"a.js",
+			[]string{"const { ROOT_CONTEXT, trace } = require('@opentelemetry/api')", ".startSpan('a', {}, trace.setSpan(ROOT_CONTEXT, parentSpan))"},
+			[]string{"REFERENCE", "opentracing"},
+		},
 		"an import that only the agent's address uses": {
 			golang("\t\"net\"\n\t\"os\"\n\n\t\"gopkg.in/DataDog/dd-trace-go.v1/ddtrace/tracer\"\n",
 				"func f() {\n\ttracer.Start(tracer.WithService(\"x\"), tracer.WithAgentAddr(net.JoinHostPort(os.Getenv(\"DD_AGENT_HOST\"), \"8126\")))\n\tdefer tracer.Stop()\n\ts := tracer.StartSpan(\"a\")\n\ts.Finish()\n}\n"),
@@ -306,6 +316,7 @@ func TestLeftRace(t *testing.T) {
 		files map[string]string
 		want  string
 	}{
+		"another reference":                           {js("const span = opentracing.globalTracer().startSpan('a', { references: [new opentracing.Reference(kind, parentSpan.context())] })"), "a.js:2: The reference is in no table."},
 		"the end of a span of a function, Python":     {python("def start(n):\n    return tracer.start_span(n)\n\ndef f():\n    s = start(\"y\")\n    s.finish()"), "a.py:9: s.finish may be a method of a span"},
 		"the end of a span of a function, JavaScript": {js("const start = (n) => opentracing.globalTracer().startSpan(n)\nconst s = start('y')\ns.finish()"), "a.js:4: s.finish may be a method of a span"},
 		"the end of a span of another file": {
