@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// TestCommands checks steps about commands and manifests.
 func TestCommands(t *testing.T) {
 	const manifest = `{"scripts": {
 "start": "node --loader dd-trace/loader-hook.mjs a.js",
@@ -49,6 +50,16 @@ func TestCommands(t *testing.T) {
 			map[string]string{"requirements.txt": "ddtrace\n", "a.py": "from ddtrace import tracer\n\nwith tracer.trace('a'):\n    pass\n", "Dockerfile": "FROM python:3.11\nCMD [\"ddtrace-run\", \"flask\", \"run\"]\n"},
 			[]string{"open: Dockerfile:2: The command has ddtrace-run: start"},
 			"depends on",
+		},
+		"requirements in a directory": {
+			map[string]string{"requirements.txt": "-r requirements/base.txt\n", "requirements/base.txt": "flask\nopencensus==0.11\n", "a.py": "from opencensus.trace.tracer import Tracer\n\ntracer = Tracer()\n"},
+			[]string{"open: requirements/base.txt:2: Replace the dependency of the old library by opentelemetry-api"},
+			"base.txt:1",
+		},
+		"a project without requirements.txt": {
+			map[string]string{"Pipfile": "[packages]\nopencensus = \"*\"\n", "a.py": "from opencensus.trace.tracer import Tracer\n\ntracer = Tracer()\n"},
+			[]string{"open: Pipfile:0: Install the packages"},
+			"requirements.txt",
 		},
 		"another library": {map[string]string{"requirements.txt": "opentracing\n", "a.py": "f()\n"}, nil, "open"},
 	} {

@@ -120,7 +120,7 @@ func (u *scriptUnit) requirementFiles() []string {
 	var out []string
 	for _, f := range u.paths {
 		base := path.Base(f)
-		if directory(f) == u.dir && (strings.HasPrefix(base, "requirements") && strings.HasSuffix(base, ".txt") || base == "pyproject.toml" || base == "Pipfile" || base == "setup.cfg") {
+		if directory(f) == u.dir && (strings.HasPrefix(base, "requirements") && (strings.HasSuffix(base, ".txt") || strings.HasSuffix(base, ".in")) || base == "pyproject.toml" || base == "Pipfile" || base == "setup.cfg") {
 			out = append(out, f)
 		}
 	}

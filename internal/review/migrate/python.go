@@ -6,12 +6,14 @@ import (
 	"bytes"
 	"cmp"
 	_ "embed"
+	"io/fs"
 	"maps"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
 
+	"assay/internal/review/patch"
 	"assay/internal/review/syntax"
 )
 
@@ -767,5 +769,32 @@ func pythonManifest(u *scriptUnit) {
 		sortEdits(edits)
 		u.change(name, source, []byte(replace(source, 0, len(source), edits)))
 	}
-	u.open(path.Join(u.dir, "requirements.txt"), 0, "Install the packages of OpenTelemetry (%s) and update the lock file, if there is one.", strings.Join(slices.Sorted(maps.Keys(u.packages)), ", "))
+	u.requirementDirectory()
+	name := path.Join(u.dir, "requirements.txt")
+	if files := u.requirementFiles(); !slices.Contains(files, name) && len(files) > 0 {
+		name = files[0]
+	}
+	u.open(name, 0, "Install the packages of OpenTelemetry (%s) and update the lock file, if there is one.", strings.Join(slices.Sorted(maps.Keys(u.packages)), ", "))
+}
+
+var pyRequirement = regexp.MustCompile(`(?m)^[ \t]*[\w.-]+`)
+
+// requirementDirectory names the files in a directory of requirements that have an old library. A review does not list them.
+func (u *scriptUnit) requirementDirectory() {
+	files, err := fs.ReadDir(u.root.FS(), path.Join(cmp.Or(u.dir, "."), "requirements"))
+	if err != nil {
+		return
+	}
+	for _, f := range files {
+		name := path.Join(u.dir, "requirements", f.Name())
+		source, err := patch.Read(u.root, name)
+		if err != nil || path.Ext(name) != ".txt" && path.Ext(name) != ".in" {
+			continue
+		}
+		for _, m := range pyRequirement.FindAllIndex(source, -1) {
+			if oldPackage(strings.ToLower(strings.ReplaceAll(strings.TrimSpace(string(source[m[0]:m[1]])), "_", "-"))) {
+				u.open(name, bytes.Count(source[:m[0]], []byte{'\n'})+1, "Replace the dependency of the old library by %s.", strings.Join(slices.Sorted(maps.Keys(u.packages)), ", "))
+			}
+		}
+	}
 }
