@@ -64,7 +64,6 @@ func TestCommands(t *testing.T) {
 		"another library": {map[string]string{"requirements.txt": "opentracing\n", "a.py": "f()\n"}, nil, "open"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			got := describe(t, migrated(t, write(t, tt.files)))
 			for _, want := range tt.want {
 				require.Contains(t, got, want)

@@ -257,7 +257,6 @@ func TestFiles(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			p := migrated(t, write(t, tt.files))
 			i := slices.IndexFunc(p.Files, func(f patch.File) bool { return f.Path == tt.file })
 			require.GreaterOrEqual(t, i, 0, "%s", describe(t, p))
