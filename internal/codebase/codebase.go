@@ -22,8 +22,8 @@ const (
 	DefaultSessionsPerMinute = 5
 )
 
-// maxBody is the maximum size of a request body, in bytes. The longest are settings, with up to 110 KiB of texts.
-const maxBody = 256 << 10
+// maxBody is the maximum size of a request body, in bytes. It is that of the API.
+const maxBody = 1 << 20
 
 // Large answers that are made at a time, of all organizations and of one. One has up to a thousand findings of 16 KiB,
 // and takes several times its size while it is made.

@@ -520,7 +520,7 @@ func TestEncodingTakesTurns(t *testing.T) {
 	require.NoError(t, cpu.Acquire(t.Context(), w.acme))
 	ending, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	require.Equal(t, http.StatusInternalServerError, get(ending, w.acme), "it waits until the request ends")
+	require.Equal(t, http.StatusServiceUnavailable, get(ending, w.acme), "it waits until the request ends")
 	require.Equal(t, http.StatusOK, get(t.Context(), w.other))
 	cpu.Release(w.acme)
 	for range 3 {
@@ -541,7 +541,7 @@ func TestDecodingTakesTurns(t *testing.T) {
 	require.NoError(t, cpu.Acquire(t.Context(), w.acme))
 	ending, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	require.Equal(t, http.StatusInternalServerError, post(ending, w.acme), "it waits until the request ends")
+	require.Equal(t, http.StatusServiceUnavailable, post(ending, w.acme), "it waits until the request ends")
 	require.Equal(t, http.StatusBadRequest, post(t.Context(), w.other))
 	cpu.Release(w.acme)
 	require.Equal(t, http.StatusBadRequest, post(t.Context(), w.acme))
@@ -564,7 +564,7 @@ func TestLargeAnswers(t *testing.T) {
 		require.NoError(t, large.Acquire(t.Context(), w.acme))
 	}
 	for _, path := range []string{"/executions/none", "/repositories/none", "/codebase/findings?limit=none"} {
-		require.Equal(t, http.StatusInternalServerError, get(w.acme, path), "it waits until the request ends")
+		require.Equal(t, http.StatusServiceUnavailable, get(w.acme, path), "it waits until the request ends")
 	}
 	require.Equal(t, http.StatusNotFound, get(w.acme, "/repositories/none/settings"))
 	require.Equal(t, http.StatusNotFound, get(w.other, "/executions/none"))

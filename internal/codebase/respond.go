@@ -173,9 +173,10 @@ func (s *server) refusal(ctx context.Context, err error) (int, *assay.Error) {
 	if coded, ok := errors.AsType[*assay.Error](err); ok && statuses[coded.Code] != 0 {
 		return statuses[coded.Code], coded
 	}
-	if ctx.Err() == nil {
-		s.cfg.Logger.ErrorContext(ctx, "agent failed", "error", err)
+	if ctx.Err() != nil {
+		return http.StatusServiceUnavailable, assay.Errorf(assay.CodeUnavailable, "the request was not answered in time")
 	}
+	s.cfg.Logger.ErrorContext(ctx, "agent failed", "error", err)
 	return http.StatusInternalServerError, assay.Errorf(assay.CodeInternal, "the agent failed")
 }
 

@@ -23,9 +23,9 @@ const (
 	// response.
 	messageTimeout = timeout + 10*time.Second
 
-	// maxRequest is the maximum size of a message in bytes. Arguments of tools are short, and every connection may hold a
-	// message that does not end.
-	maxRequest = 8 << 10
+	// maxRequest is the maximum size of a message in bytes. Arguments of tools are short, but a client may introduce
+	// itself with an icon. Every connection may hold a message that does not end.
+	maxRequest = 32 << 10
 
 	// Messages that are answered at a time, of all organizations and of one. An answer takes several times maxAnswer
 	// while it is made.
@@ -70,6 +70,11 @@ func (h *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = r.WithContext(ctx)
 	organization := h.cfg.Authenticate(w, r)
 	if organization == "" {
+		return
+	}
+	if r.Method != http.MethodPost { // clients ask for a stream with GET
+		w.Header().Set("Allow", http.MethodPost)
+		http.Error(w, "the server has no streams and no sessions", http.StatusMethodNotAllowed)
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))

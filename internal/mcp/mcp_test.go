@@ -233,6 +233,21 @@ func TestCrossOrigin(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, post(t.Context(), h, "", "{}").Code)
 }
 
+// TestOnlyPost: clients ask for a stream with GET, and end a session with DELETE. They do not wait for a turn.
+func TestOnlyPost(t *testing.T) {
+	cpu := fair.NewSemaphore(1, 1)
+	h := handler(New(Config{}), cpu)
+	require.NoError(t, cpu.Acquire(t.Context(), "a"))
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodDelete, http.MethodOptions} {
+		r := request(t.Context(), "a", nil)
+		r.Method = method
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		require.Equal(t, http.StatusMethodNotAllowed, w.Code, method)
+		require.Equal(t, http.MethodPost, w.Header().Get("Allow"), method)
+	}
+}
+
 // TestMethods: the server answers the methods of tools at once, and refuses others, which may have no end.
 func TestMethods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

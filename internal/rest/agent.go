@@ -30,7 +30,7 @@ func (s *server) agent() {
 		for _, path := range s.agentPaths(op.path) {
 			op := *op
 			op.path = path
-			s.route(&op, route{scope: assay.ScopeAgent, timeout: slowTimeout}, func(ctx context.Context, x *exchange, c *call) error {
+			s.route(&op, route{scope: assay.ScopeAgent, timeout: slowTimeout, body: maxBody}, func(ctx context.Context, x *exchange, c *call) error {
 				answer, err := s.forward(ctx, c, &op)
 				if err != nil {
 					return err

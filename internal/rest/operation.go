@@ -3,6 +3,7 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -35,6 +36,7 @@ type route struct {
 	scope   assay.Scope
 	also    assay.Scope   // a second scope that the caller needs; default none
 	timeout time.Duration // default 10 s
+	body    int64         // maximum size in bytes; default maxObject
 	// unknown is the code for a path parameter that is not a UUID and therefore no known id;
 	// default assay.CodeInvalid.
 	unknown assay.Code
@@ -126,8 +128,8 @@ func (s *server) admit(ctx context.Context, x *exchange, op *operation, rt route
 		return nil, assay.Errorf(assay.CodeForbidden, "this operation needs a user's session, not an API key")
 	case op.Administrators && !principal.User && !principal.Allows(assay.ScopeAdmin):
 		return nil, assay.Errorf(assay.CodeForbidden, "this operation needs a user's session, or an API key with the scope %q", assay.ScopeAdmin)
-	case x.r.ContentLength > maxBody:
-		return nil, errTooLong(maxBody)
+	case x.r.ContentLength > cmp.Or(rt.body, maxObject):
+		return nil, errTooLong(cmp.Or(rt.body, maxObject))
 	case len(x.r.RequestURI) > maxTarget:
 		return nil, assay.Errorf(assay.CodeTooLarge, "the request target is longer than %d bytes", maxTarget)
 	}

@@ -549,8 +549,8 @@ func TestOversized(t *testing.T) {
 	f := newFixture(t)
 	r := httptest.NewRequest("GET", "/api/v1/services", strings.NewReader("x"))
 	r.Header.Set("Authorization", reader)
-	r.ContentLength = maxBody + 1
-	f.serve(t, r).fails(t, 413, assay.CodeTooLarge)
+	r.ContentLength = maxObject + 1
+	require.Contains(t, f.serve(t, r).fails(t, 413, assay.CodeTooLarge).Error.Message, fmt.Sprint(maxObject))
 	f.get(t, "/api/v1/services?x="+strings.Repeat("y", maxTarget)).fails(t, 413, assay.CodeTooLarge)
 	f.do(t, "GET", "/api/v1/services?x="+strings.Repeat("y", maxTarget)).fails(t, 401, assay.CodeMissingCredentials)
 	f.get(t, "/api/v1/services?x="+strings.Repeat("y", maxTarget/2)).ok(t)

@@ -41,6 +41,7 @@ const (
 	maxReport    = 64 << 20 // bytes
 	maxItems     = 200_000  // of an array or object; a report has up to 100,000 files
 	maxValues    = 10 * maxItems
+	maxNesting   = 10_000 // arrays and objects in each other; encoding/json refuses more
 	scannerFiles = 256
 )
 
@@ -125,6 +126,9 @@ func decodable(text []byte) bool {
 			quoted = !quoted
 		case quoted:
 		case c == '[', c == '{':
+			if len(open) == maxNesting {
+				return false
+			}
 			open = append(open, 0)
 			values++
 		case c == ']', c == '}':

@@ -539,7 +539,7 @@ func TestDecodable(t *testing.T) {
 	for text, want := range map[string]bool{
 		"": true, "]}": true, "x": true, "[" + many + "]": true, "[" + many + ",1]": false, "{" + many + ",1}": false,
 		`["` + many + `,,\"` + many + `"]`: true, "[" + strings.Repeat("["+many+"],", 9) + "1]": true,
-		"[" + strings.Repeat("["+many+"],", 10) + "1]": false, strings.Repeat("[", maxValues): false,
+		"[" + strings.Repeat("["+many+"],", 10) + "1]": false, strings.Repeat("[", maxNesting) + strings.Repeat("]", maxNesting): true, strings.Repeat("[", maxNesting+1): false,
 	} {
 		require.Equal(t, want, decodable([]byte(text)), "%.10q of %d bytes", text, len(text))
 	}

@@ -55,6 +55,9 @@ func New(conns int, cpu *fair.Semaphore) *Lanes {
 	return ls
 }
 
+// ScoringApart reports whether scoring has connections of its own, so that it never waits for a page.
+func (ls *Lanes) ScoringApart() bool { return ls.nest }
+
 // sizes returns the limits of the lanes. Scoring has the limit of loads; 0 means that
 // both count as pages.
 func sizes(conns int) (lookups, loads, pages int) {

@@ -42,6 +42,15 @@ func TestDecodingTakesTurns(t *testing.T) {
 	}
 }
 
+// TestFewConnectionsTakeNoTurns: with fewer than six connections, scoring, which holds a slot of the CPUs while it waits for
+// a connection, and pages share the connections. A page would wait for the slot with the connection.
+func TestFewConnectionsTakeNoTurns(t *testing.T) {
+	for conns, turns := range map[int]bool{1: false, 3: false, 5: false, 6: true, 10: true} {
+		s := open(t, Config{CPU: fair.NewSemaphore(1, 1), MaxConns: conns})
+		require.Equal(t, turns, s.cpu != nil, "%d connections", conns)
+	}
+}
+
 // TestDecodingOfLargeResults: rows that take several turns are all decoded, each once.
 func TestDecodingOfLargeResults(t *testing.T) {
 	s := open(t, Config{CPU: fair.NewCPU(2, time.Now)})

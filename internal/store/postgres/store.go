@@ -48,17 +48,17 @@ type Config struct {
 	// Now returns the time of the store. Default: the clock of the server, which all
 	// replicas share.
 	Now func() time.Time
-	// MaxConns limits the connections. With three or more, some are reserved for commits,
-	// leases and scoring, and some for the lookups of ingestion; with nine or more, three
-	// each. See lane.New. Default 10, or pool_max_conns of the URL.
+	// MaxConns limits the connections. With three or more, some are reserved for commits
+	// and leases, and some for the lookups of ingestion; with six or more, also for scoring;
+	// with nine or more, three each. See lane.New. Default 10, or pool_max_conns of the URL.
 	MaxConns int
 	// StatementTimeout limits each statement of a call whose context has no deadline. Its
 	// transactions are limited to four times as much. Default 5 s.
 	StatementTimeout time.Duration
 	// MaxClaims limits the stored claims of an organization. Default query.MaxClaims.
 	MaxClaims int
-	// CPU limits the decoding of the pages of an organization, with its other work that uses a CPU. nil means no
-	// limit.
+	// CPU limits the decoding of the pages of an organization, with its other work that uses a CPU, if there are
+	// at least six connections. nil means no limit.
 	CPU *fair.Semaphore
 	// Logger logs retries and their causes. Default none.
 	Logger *slog.Logger
@@ -113,6 +113,9 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	// Do not ping: the store retries on another connection after a dead one.
 	config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
 	s.lanes = lane.New(int(config.MaxConns), nil)
+	if !s.lanes.ScoringApart() {
+		s.cpu = nil // scoring holds a slot while it waits for the lane that a page would hold while it waits for a slot
+	}
 	if s.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return nil, s.fail(ctx, "open", err)
 	}
