@@ -114,7 +114,7 @@ func (r *run) reviewBefore(f file) (p *pass) {
 		return p
 	}
 	p.source = source
-	if f.language == syntax.Unknown || configfile.Candidate(f.path) {
+	if f.language == syntax.Unknown || configfile.InSource(f.path) {
 		p.config()
 	}
 	if f.language != syntax.Unknown {

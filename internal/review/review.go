@@ -349,7 +349,7 @@ func (r *run) file(i int, checks []*check.Check, report bool) {
 		return
 	}
 	p := &pass{run: r, index: i, file: f, source: source, checks: checks, report: report}
-	if f.language == syntax.Unknown || configfile.Candidate(f.path) {
+	if f.language == syntax.Unknown || configfile.InSource(f.path) {
 		p.config()
 	}
 	if f.language != syntax.Unknown {

@@ -300,6 +300,9 @@ func (r *redactor) literal(s, name string, keyed bool) {
 	r.add()
 }
 
+// maxPlaceholder is the number of bytes that are read as a placeholder of a literal.
+const maxPlaceholder = 512
+
 // embedded reads code in a literal.
 func (r *redactor) embedded(s string) {
 	code := newRedactor(r.hidden)
@@ -537,6 +540,7 @@ func (r *redactor) mapping(s string, column, lead int, item bool) {
 func (r *redactor) tokens(s string) {
 	markup := strings.HasPrefix(strings.TrimSpace(s), "<") || r.counts['x'] > 0
 	text, named := -1, false // where the text of an element begins; the token before is a name
+	placeholder := 0         // the end of what was read as a placeholder, so that a line is read at most twice
 	if markup && r.top().open == 'x' {
 		text = 0
 	}
@@ -562,7 +566,11 @@ func (r *redactor) tokens(s string) {
 			inside := s[i+len(q) : i+len(q)+end]
 			i += 2*len(q) + end
 			if at := strings.LastIndexByte(inside, '{'); at > strings.LastIndexByte(inside, '}') && i < len(s) && isWord(s[i]) && !r.nested {
-				r.embedded(s[i-len(q)-len(inside)+at:]) // the second quotation mark begins a literal in a placeholder of the first
+				// The second quotation mark begins a literal in a placeholder of the first.
+				if from := i - len(q) - len(inside) + at; from >= placeholder {
+					placeholder = min(from+maxPlaceholder, len(s))
+					r.embedded(s[from:placeholder])
+				}
 			}
 			r.token(s, i, inside, true)
 			r.lastFlag(s[i:], inside)

@@ -388,7 +388,7 @@ var hostileUnits = []string{
 	"a: ", "- a: b\n", "<<E\n",
 	"AAAA\n-----END PRIVATE KEY-----\n", "-----BEGIN PRIVATE KEY-----\n",
 	"token ", "--token \\", "'a','", "password = (\n", "*/{", "password: [\n", "--token # ", "\\\"'a'", "'a\\\"", "`'a'\\\"",
-	"\"='a'\",", "\"--token \" ",
+	"\"='a'\",", "\"--token \" ", "'{'a", "x=\"{\"a+\"",
 }
 
 // hostileTokens open or close something.
@@ -428,6 +428,17 @@ func readAll(t testing.TB, text []byte) []Line {
 		}
 	}
 	return lines
+}
+
+// TestPlaceholdersAreReadOnce: the work for a line with many placeholders grows with its length.
+func TestPlaceholdersAreReadOnce(t *testing.T) {
+	for _, unit := range []string{"'{'a", "x=\"{\"a+\"", "`{`a"} {
+		work := func(size int) float64 {
+			line := strings.Repeat(unit, size/len(unit))
+			return testing.AllocsPerRun(1, func() { Text(line) })
+		}
+		require.Less(t, work(4096), 10*work(1024), unit)
+	}
 }
 
 // FuzzView: whatever stands around it, a text keeps its lines, and a password in its first line is hidden.

@@ -136,6 +136,10 @@ func Candidate(file string) bool {
 		strings.HasSuffix(lower, ".json") && (strings.Contains(lower, "otel") || strings.Contains(lower, "collector"))
 }
 
+// InSource reports whether a source file with this path is also a manifest. Others may have the name of a configuration,
+// such as dockerfile.go.
+func InSource(file string) bool { return strings.EqualFold(path.Base(file), "setup.py") }
+
 // Parse returns the configurations in a file: none if it is no configuration that a check reads, several for a YAML
 // file with several documents. With an error it returns what it could read before. The result refers to source.
 func Parse(file string, source []byte) ([]*File, error) {

@@ -536,7 +536,7 @@ func (f *finder) isSpanBy(n *syntax.Node, hops int) bool {
 	if f.spanOf(n) != nil {
 		return true
 	}
-	if f.foreign(n) || !f.traces() {
+	if script := f.File.Language == syntax.JavaScript || f.File.Language == syntax.TypeScript; f.foreign(n) || script && !f.traces() {
 		return false
 	}
 	if n.Kind == syntax.Call {
@@ -564,8 +564,8 @@ func (f *finder) isSpanBy(n *syntax.Node, hops int) bool {
 	return !each && f.isSpanBy(v, hops-1) || named(n, "span") && (def.Kind == syntax.Param || f.mayBeSpan(v, hops-1))
 }
 
-// traces reports whether a file uses OpenTelemetry, or code of the project for traces: in any other, a variable that is named
-// like a span may be an element of a page or a part of a text.
+// traces reports whether a file uses OpenTelemetry, or code of the project for traces: in any other script, a variable that is
+// named like a span may be an element of a page.
 func (f *finder) traces() bool {
 	if f.tracing == nil {
 		uses := slices.ContainsFunc(f.File.Imports, func(i syntax.Import) bool { return tracingModule.MatchString(i.Path) }) ||
