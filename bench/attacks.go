@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 	"go.opentelemetry.io/collector/pdata/ptrace"
@@ -27,7 +29,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// attack is one kind of flood that the holder of an ingest key sends, over several
+// attack is one kind of flood that the holder of a key sends, over several
 // connections.
 type attack struct {
 	name        string
@@ -59,7 +61,10 @@ func attacks() ([]attack, error) {
 	post("5,000 services in a request", "/v1/logs", body, err)
 	body, err = heavyTrace(1000)
 	post("one trace whose spans have 1,000 resources of 8 KB in turn", "/v1/traces", body, err)
+	leaks, err := leakingLogs(100)
+	failures = append(failures, err)
 	all = append(all,
+		attack{"pages of 100 insights, without waiting", fairFlood, func(ctx context.Context, f *fairLoad, key string) { f.pages(ctx, key, leaks) }},
 		attack{"traces without end", fairFlood, func(ctx context.Context, f *fairLoad, key string) { f.newTraces(ctx, key) }},
 		attack{"bodies of 16 MiB that never end", 500, func(ctx context.Context, f *fairLoad, key string) { f.slowBody(ctx, key) }},
 		attack{"requests with a key that does not exist", fairFlood, func(ctx context.Context, f *fairLoad, _ string) {
@@ -167,6 +172,20 @@ func spreadLogs(services, hours int) ([]byte, error) {
 // wideLogs returns a log record of each service.
 func wideLogs(services int) ([]byte, error) {
 	return logsOf(services, func(int, int) time.Time { return time.Now() }, 1)
+}
+
+// leakingLogs returns a log record of each service that contains several kinds of sensitive data.
+func leakingLogs(services int) ([]byte, error) {
+	logs := plog.NewLogs()
+	for i := range services {
+		r := logs.ResourceLogs().AppendEmpty()
+		resource(r.Resource(), fmt.Sprint("leaking-", i))
+		record := r.ScopeLogs().AppendEmpty().LogRecords().AppendEmpty()
+		record.SetTimestamp(pcommon.NewTimestampFromTime(time.Now()))
+		record.Body().SetStr("login failed, password=hunter2hunter2")
+		record.Attributes().PutStr("user.email", "ada@shop.example.org")
+	}
+	return plogotlp.NewExportRequestFromLogs(logs).MarshalProto()
 }
 
 // wideMetrics returns a data point of each metric, with attributes.
@@ -287,6 +306,17 @@ func (f *fairLoad) pipeline(ctx context.Context, address string) {
 	f.withoutWaiting(ctx, address, func(out *bufio.Writer) (err error) {
 		for err == nil {
 			_, err = out.WriteString("GET /none HTTP/1.1\r\nHost: assay\r\n\r\n")
+		}
+		return err
+	})
+}
+
+// pages sends telemetry that leads to insights once, and then requests for large pages of them.
+func (f *fairLoad) pages(ctx context.Context, key string, telemetry []byte) {
+	f.attack(ctx, key, "/v1/logs", "", telemetry)
+	f.withoutWaiting(ctx, f.rest, func(out *bufio.Writer) (err error) {
+		for err == nil {
+			_, err = out.WriteString("GET /api/v1/insights?limit=100&sort=-impact HTTP/1.1\r\nHost: assay\r\nAuthorization: Bearer " + key + "\r\n\r\n")
 		}
 		return err
 	})
