@@ -167,7 +167,7 @@ func (c *call) overLimit(err error) error {
 		return err
 	}
 	return &assay.Error{
-		Code: codeLimit, Message: "the organization would have more active repositories than its limit allows",
+		Code: assay.CodeConflict, Message: "the organization would have more active repositories than its limit allows",
 		Details: map[string]string{"limit": number(c.cfg.RepositoryLimit)},
 	}
 }

@@ -60,11 +60,8 @@ type meta struct {
 
 func (s *server) meta(r *http.Request) meta { return meta{s.now(), requestid.TraceID(r.Context())} }
 
-// Codes that the API itself does not have.
-const (
-	codeLimit     assay.Code = "REPOSITORY_LIMIT"
-	codeSignature assay.Code = "INVALID_SIGNATURE"
-)
+// codeSignature is a code that the API itself does not have.
+const codeSignature assay.Code = "INVALID_SIGNATURE"
 
 // statuses has the status of each error of operations, stores and sources.
 var statuses = map[assay.Code]int{
@@ -76,7 +73,6 @@ var statuses = map[assay.Code]int{
 	assay.CodeNotFound:           http.StatusNotFound,
 	assay.CodeMethodNotAllowed:   http.StatusMethodNotAllowed,
 	assay.CodeConflict:           http.StatusConflict,
-	codeLimit:                    http.StatusConflict,
 	assay.CodeTooLarge:           http.StatusRequestEntityTooLarge,
 	assay.CodeUnprocessable:      http.StatusUnprocessableEntity,
 	assay.CodeRateLimited:        http.StatusTooManyRequests,
