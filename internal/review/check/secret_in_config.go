@@ -5,6 +5,7 @@ package check
 import (
 	"encoding/base64"
 	"fmt"
+	"iter"
 	"math"
 	"path"
 	"regexp"
@@ -14,20 +15,33 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"assay/internal/review/configfile"
+	"assay/internal/review/instrumentation"
+	"assay/internal/review/syntax"
 	"assay/internal/rules/sensitive"
 )
 
 var secretInConfig = &Check{
 	ID:       "secret-in-config",
-	Title:    "Credential is written out in a configuration file",
+	Title:    "Credential is written out in a configuration or an exporter",
 	Category: SensitiveData,
 	Severity: Critical,
 	Masked:   true,
 	Why: "A credential in a repository is known to everyone who can read the repository, its clones and its builds, and it stays in the history after its removal. " +
 		"With an ingest key, they can send telemetry in the name of the organization, and with some keys also read it.",
 	Fix: "Revoke the credential. Then read the new one from the environment or from a secret store: `${env:NAME}` in a Collector configuration, `${NAME}` in a Compose file, " +
-		"`valueFrom.secretKeyRef` in a Kubernetes object, and a sealed or external secret instead of a `Secret` in the repository.",
+		"`valueFrom.secretKeyRef` in a Kubernetes object, and a sealed or external secret instead of a `Secret` in the repository. " +
+		"In code, leave the headers of an exporter to `OTEL_EXPORTER_OTLP_HEADERS`.",
 	Fixable: true,
+	Source: func(p *Pass, u *instrumentation.Uses) {
+		for name, value := range exporterHeaders(u) {
+			header, _ := u.Known(name)
+			text, known := u.Known(value)
+			at := literal(u, value)
+			if known && at.Kind == syntax.String && secretHeader(header, text) {
+				p.mark(u, at, Finding{Subject: header, Message: fmt.Sprintf("The value of the header `%s` is a credential that is written out.", header)})
+			}
+		}
+	},
 	Config: func(p *Pass, f *configfile.File) {
 		if isExample(f) || f.Kind == configfile.Env && testEnv.MatchString(path.Base(f.Path)) {
 			return
@@ -138,7 +152,7 @@ func (p *Pass) secretInExporterHeaders(f *configfile.File, above []string, key, 
 	case key.Value == "headers" && value.Kind == yaml.SequenceNode:
 		for _, header := range value.Content {
 			name, content := configfile.Text(configfile.Get(header, "name")), configfile.Get(header, "value")
-			if text := configfile.Text(content); !strings.Contains(text, "$") && (sensitive.CredentialHeader(name) && secretValue(credential(text), 6) || knownCredential(text)) {
+			if text := configfile.Text(content); !strings.Contains(text, "$") && secretHeader(name, text) {
 				start, end := f.Range(content)
 				p.secret(f, "", path+"."+name, start, end, nil)
 			}
@@ -154,6 +168,83 @@ func (p *Pass) secret(f *configfile.File, service, name string, start, end int, 
 		Subject: strings.TrimSpace(service + " " + name), Fix: fix,
 		Message: fmt.Sprintf("The value of `%s` is a credential that is written out.", name),
 	})
+}
+
+// secretHeader reports whether a header has a literal credential.
+func secretHeader(name, value string) bool {
+	return sensitive.CredentialHeader(name) && secretValue(credential(value), 6) || knownCredential(value)
+}
+
+// exporterClass matches the classes of OTLP exporters in JavaScript and Python: OTLPTraceExporter.
+var exporterClass = regexp.MustCompile(`^OTLP\w*Exporter$`)
+
+// exporterHeaders yields the names and values of the headers that the code of a file gives to OTLP exporters.
+func exporterHeaders(u *instrumentation.Uses) iter.Seq2[*syntax.Node, *syntax.Node] {
+	if !u.File.ImportsAny("go.opentelemetry.io/otel/exporters/otlp", "@opentelemetry", "opentelemetry.exporter.otlp", "io.opentelemetry.exporter.otlp") {
+		return func(func(*syntax.Node, *syntax.Node) bool) {}
+	}
+	return func(yield func(*syntax.Node, *syntax.Node) bool) {
+		for n := range u.File.Root.All() {
+			if n.Kind != syntax.Call && n.Kind != syntax.New {
+				continue
+			}
+			var headers *syntax.Node
+			switch recv, method := n.Method(); u.File.Language {
+			case syntax.Go:
+				if method == "WithHeaders" && recv != nil && recv.Kind == syntax.Name {
+					if i, ok := u.File.Imported(recv.Text); ok && strings.HasPrefix(i.Path, "go.opentelemetry.io/otel/exporters/otlp/") {
+						headers = n.Arg(0)
+					}
+				}
+			case syntax.Java:
+				if args := n.Args(); method == "addHeader" && len(args) == 2 && exporterBuilder(u, recv) && !yield(args[0], args[1]) {
+					return
+				}
+			case syntax.Python:
+				if exporterClass.MatchString(name(n)) {
+					headers = n.Named("headers")
+				}
+			default:
+				if options := resolved(u, n.Arg(0)); exporterClass.MatchString(name(n)) && options != nil && options.Kind == syntax.Object {
+					headers = options.Get("headers")
+				}
+			}
+			if headers = resolved(u, headers); headers == nil {
+				continue
+			}
+			for _, h := range headers.Children {
+				entry := h.Kind == syntax.Pair || headers.Kind == syntax.List && h.Kind == syntax.List
+				if entry && len(h.Children) == 2 && !yield(h.Children[0], h.Children[1]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// exporterBuilder reports whether an expression of Java is the builder of an OTLP exporter: OtlpGrpcSpanExporter.builder().
+func exporterBuilder(u *instrumentation.Uses, n *syntax.Node) bool {
+	for range 32 {
+		switch {
+		case n == nil:
+			return false
+		case n.Kind == syntax.Call:
+			n, _ = n.Method()
+		case (n.Kind == syntax.Name || n.Kind == syntax.Member) && strings.HasPrefix(n.Text, "Otlp"):
+			return true
+		default:
+			n = u.File.Value(n)
+		}
+	}
+	return false
+}
+
+// resolved returns the only value that a file gives to a name, and other expressions as they are.
+func resolved(u *instrumentation.Uses, n *syntax.Node) *syntax.Node {
+	if n != nil && n.Kind == syntax.Name {
+		return u.File.Value(n)
+	}
+	return n
 }
 
 // secretInHeaders reports whether a list of headers ("key=value,key=value") has a literal credential.
