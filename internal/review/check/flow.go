@@ -254,7 +254,9 @@ func (f *flow) try(n *syntax.Node, in int) int {
 	f.thrown = f.thrown[:len(f.thrown)-1]
 	f.handlers -= min(len(catches), 1)
 	if f.start.Within(n.Body()) && !f.guarded(n.Body()) {
-		failed |= open // an exception after the start
+		if f.mayThrow(n.Body()) {
+			failed |= open // an exception after the start
+		}
 	} else {
 		failed |= in
 	}
@@ -278,6 +280,28 @@ func (f *flow) endsIn(finally *syntax.Node) bool {
 // guarded reports whether the code after the start of the span is in a Try of its own, whose Finally ends the span.
 func (f *flow) guarded(body *syntax.Node) bool {
 	return has(body.All(), func(c *syntax.Node) bool { return c.Kind == syntax.Finally && c.Start > f.start.Start && f.endsIn(c) })
+}
+
+// mayThrow reports whether the code between the start of the span and its last end has calls that are none of the span.
+func (f *flow) mayThrow(body *syntax.Node) bool {
+	last := f.start.End
+	for c := range direct(body) {
+		if f.ends[c] {
+			last = max(last, c.Start)
+		}
+	}
+	if last == f.start.End {
+		return true
+	}
+	return has(direct(body), func(c *syntax.Node) bool {
+		if c.Kind != syntax.Call && c.Kind != syntax.New && c.Kind != syntax.Await || c.Start < f.start.End || c.Start >= last {
+			return false
+		}
+		for c.Kind == syntax.Call || c.Kind == syntax.Member { // span.setAttribute("n", 1).setStatus(...)
+			c = c.Children[0]
+		}
+		return c.Kind != syntax.Name || c.Text != f.name
+	})
 }
 
 // quiet follows a Try whose Finally ends the span: no path out of it leaves the span open.

@@ -5,6 +5,7 @@ package check
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"assay/internal/review/instrumentation"
 	"assay/internal/review/syntax"
@@ -192,7 +193,7 @@ func contextEscapes(s *instrumentation.Span, fn *syntax.Node) bool {
 			up := p.Parent
 			switch up.Kind {
 			case syntax.Return:
-				if p == n || wrapsContext(p) {
+				if p == n || wrapsContext(p) || len(up.Children) == 1 && returnsContext(fn) {
 					return true
 				}
 			case syntax.Assign:
@@ -223,6 +224,13 @@ func wrapsContext(n *syntax.Node) bool {
 		return true
 	}
 	return false
+}
+
+// returnsContext reports whether the first result of a function of Go is a context: what it returns of a call, such as that of
+// the next hook, is made of the context that the call gets.
+func returnsContext(fn *syntax.Node) bool {
+	first, _, _ := strings.Cut(fn.Type, ",")
+	return strings.HasSuffix(first, "context.Context")
 }
 
 // deferred reports whether a function literal is deferred in fn.
