@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"assay/internal/review/instrumentation"
 	"assay/internal/review/syntax"
@@ -22,6 +23,7 @@ var spanNotEnded = &Check{
 	Fixable: true,
 	Source: func(p *Pass, u *instrumentation.Uses) {
 		perFunction := map[*syntax.Node]int{}
+		helper := sync.OnceValue(func() bool { return endsFromContext(u.File.Root) })
 		for _, s := range u.Spans {
 			fn := function(s)
 			if fn == nil || s.EndsItself || s.Name == nil {
@@ -30,7 +32,7 @@ var spanNotEnded = &Check{
 			if perFunction[fn]++; perFunction[fn] > maxSpans {
 				continue
 			}
-			if !notEnded(u, fn, s) {
+			if !notEnded(u, fn, s, helper) {
 				continue
 			}
 			message := "Some path to the end of the function does not end the span."
@@ -53,13 +55,13 @@ var spanNotEnded = &Check{
 // maxSpans bounds the spans of one function that are followed, so that the work stays linear.
 const maxSpans = 32
 
-// notEnded reports whether some path does not end a span.
-func notEnded(u *instrumentation.Uses, fn *syntax.Node, s *instrumentation.Span) bool {
+// notEnded reports whether some path does not end a span. helper reports whether a function of the file ends the span of a context.
+func notEnded(u *instrumentation.Uses, fn *syntax.Node, s *instrumentation.Span, helper func() bool) bool {
 	if s.Escapes || contextEscapes(s, fn) {
 		return false
 	}
 	if s.Variable == "" || s.Variable == "_" {
-		return discards(s)
+		return discards(s) && !(contextGiven(s, fn) && helper())
 	}
 	if advised(fn, s.Variable) {
 		return false
@@ -157,6 +159,37 @@ func onlyCurrent(s *instrumentation.Span) bool {
 // laterFromContext reports whether a function gets a span from a context.
 func laterFromContext(fn *syntax.Node) bool {
 	return has(fn.All(), func(n *syntax.Node) bool { return n.Kind == syntax.Call && name(n) == "SpanFromContext" })
+}
+
+// endsFromContext reports whether a function of Go ends a span that it gets from its context: span := trace.SpanFromContext(ctx).
+func endsFromContext(file *syntax.Node) bool {
+	got := map[string]*syntax.Node{} // functions by variable
+	return has(file.All(), func(n *syntax.Node) bool {
+		switch n.Kind {
+		case syntax.Assign:
+			if v := n.Value(); v.Kind == syntax.Call && name(v) == "SpanFromContext" {
+				got[n.Targets()[0].Text] = n.Enclosing(syntax.Func)
+			}
+		case syntax.Call:
+			if recv, m := n.Method(); m == "End" && recv != nil && recv.Kind == syntax.Name {
+				in, ok := got[recv.Text]
+				return ok && in != nil && n.Within(in)
+			}
+		}
+		return false
+	})
+}
+
+// contextGiven reports whether a call after the start of a span gets the context that holds the span.
+func contextGiven(s *instrumentation.Span, fn *syntax.Node) bool {
+	a := assignment(s.Start)
+	if a == nil || len(a.Targets()) != 2 || a.Targets()[0].Kind != syntax.Name {
+		return false
+	}
+	ctx := a.Targets()[0].Text
+	return has(direct(fn.Body()), func(n *syntax.Node) bool {
+		return n.Kind == syntax.Name && n.Text == ctx && n.Start > a.End && n.Parent.Kind == syntax.Call && n.Parent.Callee() != n
+	})
 }
 
 // stored reports whether a span is kept in a structure.

@@ -27,7 +27,7 @@ var javaScriptAPI = &api{
 }
 
 func findJavaScript(u *Uses) {
-	j := javaScript{newFinder(u, javaScriptAPI), map[string]bool{}}
+	j := javaScript{newFinder(u, javaScriptAPI), map[string]bool{}, map[string]bool{}, map[string]bool{}}
 	for _, i := range u.File.Imports {
 		if i.Path == "@opentelemetry/auto-instrumentations-node" || i.Path == "@opentelemetry/auto-instrumentations-web" {
 			j.Instrumented = append(j.Instrumented, "auto")
@@ -36,10 +36,18 @@ func findJavaScript(u *Uses) {
 		}
 	}
 	for n := range u.File.Root.All() {
-		if n.Kind == syntax.Call && len(n.Args()) == 0 {
-			if recv, name := n.Method(); name == "end" && recv != nil && recv.Kind == syntax.Name {
-				j.ended[recv.Text] = true
-			}
+		if n.Kind != syntax.Call {
+			continue
+		}
+		recv, name := n.Method()
+		switch {
+		case recv == nil:
+		case recv.Kind == syntax.Name && name == "end" && len(n.Args()) == 0:
+			j.ended[recv.Text] = true
+		case recv.Kind == syntax.Name && (name == "finish" || name == "setTag" || name == "addTags"):
+			j.finished[recv.Text] = true
+		case name == "startActiveSpan" && len(n.Args()) > 1 && slices.ContainsFunc(n.Args()[:len(n.Args())-1], func(a *syntax.Node) bool { return a.Kind == syntax.Func }):
+			j.wrappers[u.File.Code(recv)] = true
 		}
 	}
 	for n := range u.File.Root.All() {
@@ -61,7 +69,9 @@ func findJavaScript(u *Uses) {
 
 type javaScript struct {
 	*finder
-	ended map[string]bool // variables with a call of end
+	ended    map[string]bool // variables with a call of end
+	finished map[string]bool // variables with a call of a method that spans of OpenTracing have
+	wrappers map[string]bool // tracers with the options behind the callback, which are wrappers that end their spans
 }
 
 func (j javaScript) tracer(n *syntax.Node) bool {
@@ -137,6 +147,9 @@ func (j javaScript) wrapper(n *syntax.Node) {
 
 func (j javaScript) startSpan(n, recv *syntax.Node, name string) {
 	s := &Span{Start: n, Tracer: recv, Name: n.Arg(0), Scope: j.scope(recv)}
+	if v := assigned(n); v != "" && j.finished[v] && !j.ended[v] {
+		return
+	}
 	var options *syntax.Node
 	switch s.Name.Kind {
 	case syntax.Object: // a wrapper of the tracer: startSpan({name: "n"})
@@ -160,7 +173,8 @@ func (j javaScript) startSpan(n, recv *syntax.Node, name string) {
 		args := n.Args()
 		if i := slices.IndexFunc(args, func(a *syntax.Node) bool { return a.Kind == syntax.Func }); i >= 0 {
 			s.Body = args[i]
-			s.EndsItself = i < len(args)-1 // a wrapper of the tracer
+			s.EndsItself = j.wrappers[j.File.Code(recv)]
+			s.RecordsErrors = s.EndsItself
 			if p := s.Body.Params(); len(p) > 0 {
 				s.Variable = p[0].Text
 				j.spans[p[0]] = s
