@@ -3,10 +3,14 @@
 package check
 
 import (
+	"bytes"
 	"fmt"
+	"go/token"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"assay/internal/review/instrumentation"
 	"assay/internal/review/syntax"
@@ -66,8 +70,9 @@ var semconvDeprecated = &Check{
 			}
 			report(a.Key, "attribute", key, successor, attributeNames(u, a, key), func() []Edit { return p.renameAttribute(u, a, key, successor) })
 		}
+		reads := sync.OnceValue(func() map[string]bool { return onlyReads(u) })
 		for _, n := range u.Keys {
-			if key, ok := u.Known(n); ok && deprecatedKey(key) {
+			if key, ok := u.Known(n); ok && deprecatedKey(key) && !onlyRead(u, n, reads()) {
 				successor := successorOf(key)
 				report(n, "attribute", key, successor, Names{AttributeKey: key}, func() []Edit {
 					if newValues[key] != nil {
@@ -105,6 +110,55 @@ var semconvDeprecated = &Check{
 		}
 	},
 }
+
+// onlyRead reports whether the name of an attribute is that of a key that other packages do not see and that the file only
+// reads: attributes.get(HTTP_METHOD), attribute.Key == methodKey.
+func onlyRead(u *instrumentation.Uses, n *syntax.Node, reads map[string]bool) bool {
+	def := assignment(n.Parent)
+	if def == nil || len(def.Targets()) != 1 || def.Targets()[0].Kind != syntax.Name || !reads[def.Targets()[0].Text] {
+		return false
+	}
+	target := def.Targets()[0]
+	if u.File.Language == syntax.Go {
+		return !token.IsExported(target.Text)
+	}
+	modifiers := u.File.Source[bytes.LastIndexByte(u.File.Source[:target.Start], '\n')+1 : target.Start]
+	return !bytes.Contains(modifiers, []byte("public")) && !bytes.Contains(modifiers, []byte("protected"))
+}
+
+// onlyReads returns the variables whose values a file gives only to functions and operators that read an attribute.
+func onlyReads(u *instrumentation.Uses) map[string]bool {
+	reads, others := map[string]bool{}, map[string]bool{}
+	for n := range u.File.Root.All() {
+		if n.Kind != syntax.Name || n.Parent == nil {
+			continue
+		}
+		read := false
+		switch p := n.Parent; p.Kind {
+		case syntax.Assign:
+			if p.Value() != n { // its definition
+				continue
+			}
+		case syntax.Case:
+			read = true
+		case syntax.Operator:
+			read = p.Text == "==" || p.Text == "!="
+		case syntax.Call:
+			w := words(name(p))
+			read = p.Callee() != n && len(w) > 0 && readers[w[0]]
+		}
+		if read {
+			reads[n.Text] = true
+		} else {
+			others[n.Text] = true
+		}
+	}
+	maps.DeleteFunc(reads, func(variable string, _ bool) bool { return others[variable] })
+	return reads
+}
+
+// readers are first words of functions that read an attribute.
+var readers = setOf("get is has contains equals find lookup read value")
 
 // renameAttribute returns the edits that rename an attribute, and its value if the successor has another one for it. It
 // returns none if the value is not known.
