@@ -75,7 +75,7 @@ func unrecorded(p *Pass, u *instrumentation.Uses, fn *syntax.Node, spans []*inst
 				continue
 			}
 		case u.File.Language == syntax.Go:
-			if s.RecordsErrors || failure == nil || !goErrorPath(u, err, failure) {
+			if s.RecordsErrors || failure == nil || !goErrorPath(u, err, failure) || recordedBefore(u, n, err, fn, spans) {
 				continue
 			}
 			if failure != body { // of an else
@@ -248,6 +248,23 @@ func recordsLater(fn *syntax.Node, spans []*instrumentation.Span) bool {
 // recording are methods that record an error or set the status of a span, in the languages' spellings.
 var recording = setOf(`RecordError SetStatus recordException setStatus record_exception set_status RecordException
 	SetError setError recordError`)
+
+// recordedBefore reports whether the path around a condition is that of the same error and has recorded it:
+// if err != nil { span.RecordError(err); if err != nil { return err } }.
+func recordedBefore(u *instrumentation.Uses, n, err, fn *syntax.Node, spans []*instrumentation.Span) bool {
+	for at := n; at.Parent != nil && at.Parent != fn; at = at.Parent {
+		outer, block := goFailure(u, at.Parent)
+		if outer == nil || outer.Text != err.Text || !n.Within(block) {
+			continue
+		}
+		for _, c := range block.Children {
+			if c.Kind == syntax.Call && c.End <= n.Start && recordsIn(c, spans) {
+				return true
+			}
+		}
+	}
+	return false
+}
 
 func ofSpan(variable string, spans []*instrumentation.Span) bool {
 	return variable != "" && variable != "_" && slices.ContainsFunc(spans, func(s *instrumentation.Span) bool { return s.Variable == variable })
