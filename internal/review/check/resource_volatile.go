@@ -4,6 +4,7 @@ package check
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -30,7 +31,7 @@ var resourceVolatile = &Check{
 		}
 		for _, r := range u.Resources {
 			for _, d := range r.Detectors {
-				if name := detectorName(d); volatileDetectors[name] != "" {
+				if name := detectorName(d); volatileDetectors[name] != "" && !ofOtherSignals(d) {
 					p.Keep(volatileDetector{file: u.File.Path, start: d.Start, end: d.End, symbol: Symbol(d), name: name})
 				}
 			}
@@ -56,6 +57,35 @@ var resourceVolatile = &Check{
 			p.volatileConfig(f)
 		}
 	},
+}
+
+// otherProviders matches the constructors of providers of traces and logs.
+var otherProviders = regexp.MustCompile(`^(New|Sdk|Node|Basic|Web)?(Tracer|Logger)Provider$`)
+
+// ofOtherSignals reports whether a detector is of a resource that the function around it gives only to a provider of traces or
+// logs.
+func ofOtherSignals(detector *syntax.Node) bool {
+	fn := detector.Enclosing(syntax.Func)
+	if fn == nil {
+		return false
+	}
+	resource, other := "", false
+	for at := detector; at != fn; at = at.Parent {
+		if at.Kind == syntax.Assign {
+			resource = at.Targets()[0].Text
+		}
+	}
+	for n := range fn.All() {
+		switch n.Kind {
+		case syntax.Call, syntax.New:
+			other = other || otherProviders.MatchString(name(n))
+		case syntax.Name, syntax.Member:
+			if strings.Contains(n.Text, "MeterProvider") || n.Text == "NodeSDK" || n.Text == resource && n.Kind == syntax.Name && n.Parent.Kind == syntax.Return {
+				return false
+			}
+		}
+	}
+	return other && resource != ""
 }
 
 type metricsFile string // the path of a file that sets up metrics
