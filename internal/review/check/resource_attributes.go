@@ -31,11 +31,13 @@ var resourceAttributes = &Check{
 	Fixable: true,
 	Source: func(p *Pass, u *instrumentation.Uses) {
 		former := formerEnvironments(u)
+		detects := slices.ContainsFunc(u.File.Root.Children, detectsResources)
 		for _, r := range u.Resources {
 			if r.Node == nil {
 				continue
 			}
-			fact := resourceFact{partial: partialResource(u, r.Node), file: u.File.Path, start: r.Node.Start, end: r.Node.End, symbol: Symbol(r.Node), opaque: r.Opaque, javascript: u.File.Language == syntax.JavaScript || u.File.Language == syntax.TypeScript}
+			_, named := r.Attributes["service.name"]
+			fact := resourceFact{partial: partialResource(u, r.Node) || !named && (detects || contributes(u, r.Node)), file: u.File.Path, start: r.Node.Start, end: r.Node.End, symbol: Symbol(r.Node), opaque: r.Opaque, javascript: u.File.Language == syntax.JavaScript || u.File.Language == syntax.TypeScript}
 			for key, value := range r.Attributes {
 				if former[value] {
 					key = "deployment.environment.name" // semconv-deprecated reports it
@@ -102,10 +104,8 @@ func partialResource(u *instrumentation.Uses, n *syntax.Node) bool {
 				return true
 			}
 		case syntax.Class:
-			for _, c := range at.Children {
-				if x := name(c); (c.Kind == syntax.Name || c.Kind == syntax.Member) && (strings.HasSuffix(x, "ResourceProvider") || strings.HasSuffix(x, "ResourceDetector")) {
-					return true
-				}
+			if detectsResources(at) {
+				return true
 			}
 		case syntax.If:
 			if n.Within(at.Children[1]) && !slices.ContainsFunc(slices.Collect(at.Children[0].All()), func(c *syntax.Node) bool { return c.Kind == syntax.Operator && c.Text != "==" && c.Text != "===" }) {
@@ -118,6 +118,31 @@ func partialResource(u *instrumentation.Uses, n *syntax.Node) bool {
 		}
 	}
 	return false
+}
+
+// detectsResources reports whether a node is a class that is a detector or provider of resources.
+func detectsResources(class *syntax.Node) bool {
+	return class.Kind == syntax.Class && slices.ContainsFunc(class.Children, func(c *syntax.Node) bool {
+		x := name(c)
+		return (c.Kind == syntax.Name || c.Kind == syntax.Member) && (strings.HasSuffix(x, "ResourceProvider") || strings.HasSuffix(x, "ResourceDetector"))
+	})
+}
+
+// contributes reports whether a resource is merged into one that a function gets, or is what a class for a resource returns:
+// CloudFoundryResource.
+func contributes(u *instrumentation.Uses, n *syntax.Node) bool {
+	if call := n.Parent; call != nil && call.Kind == syntax.Call {
+		recv, m := call.Method()
+		if m == "merge" && recv != nil && recv.Kind == syntax.Name && recv != n {
+			def := u.File.Definition(recv)
+			return def != nil && def.Kind == syntax.Param
+		}
+	}
+	if n.Parent == nil || n.Parent.Kind != syntax.Return {
+		return false
+	}
+	class := n.Enclosing(syntax.Class)
+	return class != nil && strings.HasSuffix(class.Text, "Resource")
 }
 
 var criticalities = []string{"mission_critical", "high", "medium", "low"}

@@ -5,6 +5,7 @@ package instrumentation
 import (
 	"bytes"
 	"cmp"
+	"iter"
 	"regexp"
 	"slices"
 	"strings"
@@ -836,25 +837,36 @@ func (f *finder) pairs(object *syntax.Node, a Attribute) {
 
 // elements adds the attributes that the function around a use adds to an object by its keys: labels["k"] = v.
 func (f *finder) elements(object *syntax.Node, a Attribute) {
-	if object == nil || object.Kind != syntax.Name || f.value(object).Kind != syntax.Object {
-		return
+	for n := range f.assignedElements(object) {
+		if key := n.Children[0].Children[1]; key.Kind == syntax.String {
+			a.Node, a.Key, a.Value = n, key, n.Value()
+			f.Attributes = append(f.Attributes, a)
+		}
 	}
-	if f.keyed == nil {
-		f.keyed = map[string][]*syntax.Node{}
-		for n := range f.File.Root.All() {
-			if n.Kind == syntax.Assign && n.Text == "=" && len(n.Children) == 2 {
-				if t := n.Children[0]; t.Kind == syntax.Index && len(t.Children) == 2 && t.Children[0].Kind == syntax.Name && t.Children[1].Kind == syntax.String {
-					f.keyed[t.Children[0].Text] = append(f.keyed[t.Children[0].Text], n)
+}
+
+// assignedElements yields the assignments before a use of a variable that add elements to the object that it holds.
+func (f *finder) assignedElements(object *syntax.Node) iter.Seq[*syntax.Node] {
+	return func(yield func(*syntax.Node) bool) {
+		if object == nil || object.Kind != syntax.Name || f.value(object).Kind != syntax.Object {
+			return
+		}
+		if f.keyed == nil {
+			f.keyed = map[string][]*syntax.Node{}
+			for n := range f.File.Root.All() {
+				if n.Kind == syntax.Assign && n.Text == "=" && len(n.Children) == 2 {
+					if t := n.Children[0]; t.Kind == syntax.Index && len(t.Children) == 2 && t.Children[0].Kind == syntax.Name {
+						f.keyed[t.Children[0].Text] = append(f.keyed[t.Children[0].Text], n)
+					}
 				}
 			}
 		}
-	}
-	const maxElements = 32
-	def := f.File.Definition(object)
-	for i, n := range f.keyed[object.Text] {
-		if i < maxElements && n.Start < object.Start && f.File.Definition(n.Children[0].Children[0]) == def {
-			a.Node, a.Key, a.Value = n, n.Children[0].Children[1], n.Value()
-			f.Attributes = append(f.Attributes, a)
+		const maxElements = 32
+		def := f.File.Definition(object)
+		for i, n := range f.keyed[object.Text] {
+			if i < maxElements && n.Start < object.Start && f.File.Definition(n.Children[0].Children[0]) == def && !yield(n) {
+				return
+			}
 		}
 	}
 }
@@ -1142,6 +1154,13 @@ func (f *finder) withoutAttributes(resource *syntax.Node, functions ...string) b
 // resourceAttributes adds the attributes of an object literal, or of the one that a variable holds, to a resource.
 func (f *finder) resourceAttributes(r *Resource, attributes *syntax.Node) {
 	object := f.value(attributes)
+	for n := range f.assignedElements(attributes) { // attributes[SERVICE_NAME] = name
+		if key, ok := f.Key(n.Children[0].Children[1]); ok {
+			r.Attributes[key] = n.Value()
+		} else {
+			r.Opaque = true
+		}
+	}
 	if object == nil || object.Kind != syntax.Object || len(f.Attributes) > maxAttributes {
 		r.Opaque = object != nil
 	} else {
