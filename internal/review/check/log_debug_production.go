@@ -85,6 +85,9 @@ var logDebugProduction = &Check{
 			if f.Kind == configfile.HelmValues {
 				configfile.Walk(f.YAML, func(above []string, key, value *yaml.Node) {
 					name := strings.ToLower(strings.ReplaceAll(key.Value, "_", ""))
+					if ofCollector(f, above) {
+						return
+					}
 					if (name == "loglevel" || name == "level" && len(above) > 0 && strings.HasPrefix(strings.ToLower(above[len(above)-1]), "log")) && isDebug(configfile.Text(value)) {
 						start, end := f.Range(value)
 						report(strings.Join(above, "."), key.Value, value.Value, start, end)
@@ -110,6 +113,16 @@ var logDebugProduction = &Check{
 			}
 		}
 	},
+}
+
+// ofCollector reports whether a setting of Helm values is one of a Collector: the verbosity of an exporter, which is no log
+// level, or the level of the log of the Collector, which is reported with its configuration.
+func ofCollector(f *configfile.File, above []string) bool {
+	if slices.Contains(above, "exporters") {
+		return true
+	}
+	config, ok := strings.CutSuffix(strings.Join(above, "."), "config.service.telemetry.logs")
+	return ok && configfile.IsCollector(configfile.Get(f.YAML, strings.Split(config+"config", ".")...))
 }
 
 // levelVariable matches the name of a variable that sets a log level.

@@ -164,7 +164,7 @@ var variableName = regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`)
 // ifCollector returns a function that adds a document within a document of f if it is a Collector configuration.
 func (p *yamlParser) ifCollector(f *File) func(*yaml.Node) {
 	return func(n *yaml.Node) {
-		if collector(n) {
+		if IsCollector(n) {
 			p.collector(f, n)
 		}
 	}
@@ -209,7 +209,7 @@ func (p *yamlParser) values(n *yaml.Node) {
 			}
 			f.environment(service, value)
 		case "config":
-			if collector(Resolve(value)) {
+			if IsCollector(Resolve(value)) {
 				c := p.collector(f, Resolve(value))
 				c.Partial = true
 				c.Name = strings.Join(above, ".")

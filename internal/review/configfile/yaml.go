@@ -127,7 +127,7 @@ func (p *yamlParser) document(n *yaml.Node) {
 	switch {
 	case Text(Get(n, "apiVersion")) != "" && Text(Get(n, "kind")) != "":
 		p.kubernetes(n, 0)
-	case collector(n):
+	case IsCollector(n):
 		p.add(Collector, n).Partial = partial(n)
 	case isSDK(n):
 		p.add(SDK, n)
@@ -135,7 +135,7 @@ func (p *yamlParser) document(n *yaml.Node) {
 		p.add(Compose, n).compose()
 		for _, config := range Pairs(Get(n, "configs")) {
 			p.nest(Get(config, "content"), func(n *yaml.Node) {
-				if collector(n) {
+				if IsCollector(n) {
 					p.add(Collector, n).Partial = partial(n)
 				}
 			})
@@ -149,8 +149,8 @@ func (p *yamlParser) document(n *yaml.Node) {
 
 func isMapping(n *yaml.Node) bool { n = Resolve(n); return n != nil && n.Kind == yaml.MappingNode }
 
-// collector reports whether a mapping is a Collector configuration, or a part of one.
-func collector(n *yaml.Node) bool {
+// IsCollector reports whether a mapping is a Collector configuration, or a part of one.
+func IsCollector(n *yaml.Node) bool {
 	pipelines := false
 	for name, pipeline := range Pairs(Get(n, "service", "pipelines")) {
 		signal, _, _ := strings.Cut(name.Value, "/")
