@@ -47,13 +47,18 @@ var sdkVersionMix = &Check{
 // open-telemetry/opentelemetry-go, module set stable-v1).
 var goCore = []string{
 	"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/trace",
-	"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/sdk/metric", "go.opentelemetry.io/otel/bridge/opentracing",
+	"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/sdk/metric", "go.opentelemetry.io/otel/bridge/opencensus",
+	"go.opentelemetry.io/otel/bridge/opentracing", "go.opentelemetry.io/otel/exporters/stdout/stdoutmetric",
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetricgrpc", "go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp",
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace", "go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc",
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp", "go.opentelemetry.io/otel/exporters/stdout/stdouttrace",
 	"go.opentelemetry.io/otel/exporters/zipkin",
 }
 
-func isGoCore(d configfile.Dependency) bool { return !d.Indirect && slices.Contains(goCore, d.Name) }
+// isGoCore reports whether a dependency is one of them. Before a module was stable, it had versions 0.x.
+func isGoCore(d configfile.Dependency) bool {
+	return !d.Indirect && slices.Contains(goCore, d.Name) && !strings.HasPrefix(d.Version, "v0.")
+}
 
 func isDotnetCore(d configfile.Dependency) bool {
 	return slices.Contains([]string{
