@@ -313,7 +313,7 @@ func localDatabase(f *configfile.File, v configfile.Variable) bool {
 	return m != nil && slices.ContainsFunc(f.Services, func(s configfile.Service) bool { return s.Name == m[1] })
 }
 
-var urlHost = regexp.MustCompile(`^[a-z][a-z0-9+.-]*://[^/\s@]*@([^/:\s]+)`)
+var urlHost = regexp.MustCompile(`^[a-z][a-z0-9+.-]*://[^/\s]*@([^/:@\s]+)`)
 
 var connectionPassword = regexp.MustCompile(`(?i)(?:^|;)\s*(?:password|pwd|accountkey|sharedaccesskey)=([^;]+)`)
 
@@ -329,11 +329,17 @@ var typed = regexp.MustCompile(`^[A-Za-z]+[@_#!-]?\d{1,4}[@_#!-]?$`)
 // dummy matches parts of values that stand for a credential, or that only development uses.
 var dummy = regexp.MustCompile(`(?i)change[_-]?(me|this|it)|example|placeholder|your|dummy|fake|sample|insert|replace|redact|todo|secret|passw|passphrase|admin|guest|default|localhost|xxx|1234567|abcdefg?$|^abc|foo|bar|qwerty|test|demo|local|dev|minio|postgres|mysql|mongo|rabbit|redis|<|>|\*\*\*|\.\.\.|insecure|not[_-]?a|some[_-]|my[_-]|token$|^token|key$|here$`)
 
+// spelled matches values of any length whose words say that they stand for a credential, or that only development uses them.
+var spelled = regexp.MustCompile(`(?i)(^|[-_.])(development|dev|testing|test|demo|example|sample|dummy|fake|placeholder|insecure|changeme)[-_.][a-z]+[-_.]`)
+
 // secretValue reports whether a literal value under the name of a credential is one: it is as random as a generated
 // password. What people type for development is none.
 func secretValue(value string, least int) bool {
 	value = strings.TrimSpace(value)
 	if len(value) < least || len(value) > 10_000 || strings.ContainsAny(value, " \t") && len(value) < 100 {
+		return false
+	}
+	if spelled.MatchString(value) {
 		return false
 	}
 	short := len(value) < 40

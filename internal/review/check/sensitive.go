@@ -47,7 +47,7 @@ var (
 		disable disabled use uses missing valid invalid validate verify verified verifies check send sends sent reset change changed
 		forgot update updated confirm confirmed hash hashed masked mask redacted redact encrypted encrypt obfuscated anonymized sanitized
 		sanitize scrubbed hidden fake dummy num count len length size max min total template templates event sha256 md5 digest last4
-		fingerprint pseudo pseudonymized skip rotate create generate delete revoke new parse expired`)
+		fingerprint pseudo pseudonymized attr column skip rotate create generate delete revoke new parse expired`)
 	// tokenWords before "token" say that it gives no access.
 	tokenWords = setOf(`page next prev previous continuation continue resume sync cursor cancellation cancel cancelation csrf xsrf xcsrf lex lexer
 		parser parse syntax stop start end prompt completion input output unk eos bos pad mask current curr cur first last unexpected
@@ -206,7 +206,21 @@ func hidesOnce(u *instrumentation.Uses, n *syntax.Node) bool {
 		w := words(name(n))
 		return derived[last(w)] || len(w) > 0 && derived[w[0]]
 	}
-	return n.Kind == syntax.Bool || n.Kind == syntax.Number || n.Kind == syntax.Operator && hides(u, n)
+	return n.Kind == syntax.Bool || n.Kind == syntax.Number || n.Kind == syntax.Operator && hides(u, n) || abbreviates(u, n, maxConcatenation)
+}
+
+// maxConcatenation bounds the operators of a concatenation.
+const maxConcatenation = 8
+
+// abbreviates reports whether a concatenation has parts of values and constants only: token[:4] + "...".
+func abbreviates(u *instrumentation.Uses, n *syntax.Node, depth int) bool {
+	if depth == 0 || n.Kind != syntax.Template && (n.Kind != syntax.Operator || n.Text != "+") {
+		return false
+	}
+	return !slices.ContainsFunc(n.Children, func(c *syntax.Node) bool {
+		part := c.Kind == syntax.Index && strings.Contains(u.File.Code(c), ":") || c.Kind == syntax.Call && setOf("slice substring substr")[name(c)]
+		return !part && !constant(u, c) && !abbreviates(u, c, depth-1)
+	})
 }
 
 // plainType reports whether values of a declared type are flags, counts, or secrets that print as masked.
