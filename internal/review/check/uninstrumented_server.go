@@ -148,6 +148,7 @@ var automatic = []string{
 var automaticMarks = [][]byte{
 	[]byte("opentelemetry-javaagent"), []byte("opentelemetry-instrument"), []byte("auto-instrumentations-node"), []byte("instrumentation.opentelemetry.io/inject"),
 	[]byte("-javaagent:"), []byte("OTEL_DOTNET_AUTO_HOME"), []byte("ddtrace-run"), []byte("dd-trace/init"), []byte("newrelic-admin"), []byte("beyla"), []byte("otel-go-instrumentation"),
+	[]byte("autoinstrumentation-go"), []byte("opentelemetry-ebpf-instrumentation"), []byte("ebpf-instrument"),
 }
 
 // wrapper matches packages of a repository that start spans for their callers.
