@@ -200,7 +200,8 @@ func (l *shownLine) at(offset int) (first, last int) {
 // line returns the first line of the finding.
 func (p *place) line() int { return p.Locations[0].Line }
 
-// settle sorts findings, removes those that name the same place and subject twice, and sets the ids. Findings that are hidden
+// settle sorts findings, removes those that say the same of a place twice, such as of a variable of several services in YAML,
+// and sets the ids. Findings that are hidden
 // or unchanged count for the ids of the others and are removed.
 func settle(places []*place) []Finding {
 	slices.SortStableFunc(places, func(a, b *place) int {
@@ -209,7 +210,7 @@ func settle(places []*place) []Finding {
 	})
 	places = slices.CompactFunc(places, func(a, b *place) bool {
 		return a.Check == b.Check && a.Locations[0].File == b.Locations[0].File && a.start == b.start && a.end == b.end &&
-			a.Detail.Subject == b.Detail.Subject
+			(a.Detail.Subject == b.Detail.Subject || a.Summary == b.Summary)
 	})
 	ordinals := map[string]int{}
 	findings := []Finding{}

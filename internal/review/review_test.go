@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -241,6 +242,11 @@ func TestOnePlaceIsReportedOnce(t *testing.T) {
 	source := c.Source
 	c.Source = func(p *check.Pass, u *instrumentation.Uses) { source(p, u); source(p, u) }
 	require.Len(t, review(t, Options{Root: tree(t, map[string]string{"a.go": code("span()")}), Checks: []*check.Check{c}}).Findings, 1)
+
+	secret := slices.IndexFunc(check.All(), func(c *check.Check) bool { return c.ID == "secret-in-config" })
+	shared := "x-env: &env\n  API_KEY: 9f8b7c6d5e4f3a2b1c0d\nservices:\n  a: {image: a, environment: *env}\n  b: {image: b, environment: *env}\n"
+	r := review(t, Options{Root: tree(t, map[string]string{"compose.yaml": shared}), Checks: check.All()[secret : secret+1]})
+	require.Equal(t, []string{"compose.yaml:2 secret-in-config"}, at(r), "a variable of several services")
 }
 
 func TestPanicIsAnErrorOfTheFile(t *testing.T) {

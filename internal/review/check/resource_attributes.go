@@ -186,10 +186,11 @@ func missing(sets ...*attributeSet) []string {
 // deployed is what the deployment files give a service.
 type deployed struct {
 	attributeSet
-	name  string
-	place *configfile.Variable // the variable to change
-	file  *configfile.File
-	image string
+	name   string
+	place  *configfile.Variable // the variable to change
+	file   *configfile.File
+	image  string
+	others []string // services that lack the same at the same place
 	// automatic is set when the file starts the service with automatic instrumentation, which has only its environment.
 	automatic bool
 }
@@ -299,10 +300,27 @@ func checkResources(p *RepositoryPass) {
 	for _, at := range slices.SortedFunc(maps.Keys(facts), func(a, b *project) int { return strings.Compare(a.dir, b.dir) }) {
 		p.reportCode(facts[at], missing(code[at], everywhere))
 	}
+	type lack struct {
+		place *configfile.File
+		start int
+		keys  string
+	}
+	sharing := map[lack]*deployed{} // by the place of a variable that services share through an anchor
+	var first []*deployed
 	for _, d := range order {
-		if !slices.Contains(names, d.name) || d.name == "" {
-			p.reportDeployment(d, missing(&d.attributeSet, everywhere), len(facts) > 0)
+		if slices.Contains(names, d.name) && d.name != "" {
+			continue
 		}
+		at := lack{d.file, d.place.Start, strings.Join(missing(&d.attributeSet, everywhere), ",")}
+		if other := sharing[at]; other != nil {
+			other.others = append(other.others, d.name)
+			continue
+		}
+		sharing[at] = d
+		first = append(first, d)
+	}
+	for _, d := range first {
+		p.reportDeployment(d, missing(&d.attributeSet, everywhere), len(facts) > 0)
 	}
 }
 
@@ -354,7 +372,8 @@ func (p *RepositoryPass) reportDeployment(d *deployed, keys []string, code bool)
 		severity = Suggestion // the image may set them
 	}
 	var fix []Edit
-	if keys[0] == "service.name" && d.place.Name == "OTEL_RESOURCE_ATTRIBUTES" && d.place.Literal && d.name != "" && d.place.Value != "" {
+	shared := func(v configfile.Variable) bool { return v.Start == d.place.Start && v.Service != d.name }
+	if keys[0] == "service.name" && d.place.Name == "OTEL_RESOURCE_ATTRIBUTES" && d.place.Literal && d.name != "" && d.place.Value != "" && !slices.ContainsFunc(d.file.Environment, shared) {
 		end := d.place.End
 		if c := d.file.Source[end-1]; c == '"' || c == '\'' {
 			end--
@@ -365,9 +384,13 @@ func (p *RepositoryPass) reportDeployment(d *deployed, keys []string, code bool)
 	if name == "" {
 		name = path.Base(d.file.Path)
 	}
+	message := fmt.Sprintf("The service `%s` gets no %s.", name, list)
+	if len(d.others) > 0 {
+		message = fmt.Sprintf("The services `%s` get no %s.", strings.Join(append([]string{name}, d.others...), "`, `"), list)
+	}
 	p.in(d.file, d.place.Start, d.place.End, Finding{
 		Severity: severity, Subject: strings.TrimSpace(d.name + " resource"), About: name, Names: Names{AttributeKey: keys[0], Service: d.name}, Fix: fix,
-		Message: fmt.Sprintf("The service `%s` gets no %s.", name, list),
+		Message: message,
 	})
 }
 
