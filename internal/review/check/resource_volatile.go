@@ -29,9 +29,10 @@ var resourceVolatile = &Check{
 		if u.File.ImportsAny("go.opentelemetry.io/otel/sdk/metric", "@opentelemetry/sdk-metrics", "@opentelemetry/sdk-node", "opentelemetry.sdk.metrics", "io.opentelemetry.sdk.metrics") {
 			p.Keep(metricsFile(u.File.Path))
 		}
+		functions := map[*syntax.Node]providers{}
 		for _, r := range u.Resources {
 			for _, d := range r.Detectors {
-				if name := detectorName(d); volatileDetectors[name] != "" && !ofOtherSignals(d) {
+				if name := detectorName(d); volatileDetectors[name] != "" && !ofOtherSignals(d, functions) {
 					p.Keep(volatileDetector{file: u.File.Path, start: d.Start, end: d.End, symbol: Symbol(d), name: name})
 				}
 			}
@@ -64,28 +65,45 @@ var otherProviders = regexp.MustCompile(`^(New|Sdk|Node|Basic|Web)?(Tracer|Logge
 
 // ofOtherSignals reports whether a detector is of a resource that the function around it gives only to a provider of traces or
 // logs.
-func ofOtherSignals(detector *syntax.Node) bool {
+func ofOtherSignals(detector *syntax.Node, functions map[*syntax.Node]providers) bool {
 	fn := detector.Enclosing(syntax.Func)
 	if fn == nil {
 		return false
 	}
-	resource, other := "", false
+	in, ok := functions[fn]
+	if !ok {
+		in = providersIn(fn)
+		functions[fn] = in
+	}
+	resource := ""
 	for at := detector; at != fn; at = at.Parent {
 		if at.Kind == syntax.Assign {
 			resource = at.Targets()[0].Text
 		}
 	}
+	return in.others && !in.metrics && resource != "" && !in.returned[resource]
+}
+
+// providers are what a function makes.
+type providers struct {
+	metrics, others bool
+	returned        map[string]bool // variables that it returns
+}
+
+func providersIn(fn *syntax.Node) providers {
+	in := providers{returned: map[string]bool{}}
 	for n := range fn.All() {
 		switch n.Kind {
 		case syntax.Call, syntax.New:
-			other = other || otherProviders.MatchString(name(n))
+			in.others = in.others || otherProviders.MatchString(name(n))
 		case syntax.Name, syntax.Member:
-			if strings.Contains(n.Text, "MeterProvider") || n.Text == "NodeSDK" || n.Text == resource && n.Kind == syntax.Name && n.Parent.Kind == syntax.Return {
-				return false
+			in.metrics = in.metrics || strings.Contains(n.Text, "MeterProvider") || n.Text == "NodeSDK"
+			if n.Parent.Kind == syntax.Return {
+				in.returned[n.Text] = true
 			}
 		}
 	}
-	return other && resource != ""
+	return in
 }
 
 type metricsFile string // the path of a file that sets up metrics
