@@ -254,11 +254,14 @@ var recording = setOf(`RecordError SetStatus recordException setStatus record_ex
 func recordedBefore(u *instrumentation.Uses, n, err, fn *syntax.Node, spans []*instrumentation.Span) bool {
 	for at := n; at.Parent != nil && at.Parent != fn; at = at.Parent {
 		outer, block := goFailure(u, at.Parent)
-		if outer == nil || outer.Text != err.Text || !n.Within(block) {
+		if outer == nil || outer.Text != err.Text || at != block {
 			continue
 		}
 		for _, c := range block.Children {
-			if c.Kind == syntax.Call && c.End <= n.Start && recordsIn(c, spans) {
+			if c.Start >= n.Start {
+				break
+			}
+			if c.Kind == syntax.Call && recordsIn(c, spans) {
 				return true
 			}
 		}
