@@ -437,6 +437,35 @@ func TestDevelopment(t *testing.T) {
 	}
 }
 
+// TestOwnSetup: a program whose code sets up the SDK stays as it is, also with packages that instrument automatically.
+func TestOwnSetup(t *testing.T) {
+	const (
+		node     = `{"scripts": {"start": "node a.js"}, "dependencies": {"@opentelemetry/auto-instrumentations-node": "^0.80.0", "@opentelemetry/sdk-node": "^0.222.0", "express": "5"}}`
+		packages = "flask\nopentelemetry-distro\nopentelemetry-sdk\n"
+		setup    = "from opentelemetry import trace\n\ntrace.set_tracer_provider(TracerProvider())\n"
+		image    = "FROM python:3.12\nCOPY . .\nRUN pip install -r requirements.txt\nCMD [\"python\", \"app.py\"]\n"
+		compose  = "services:\n  web:\n    build: .\n"
+	)
+	for name, tt := range map[string]struct {
+		files map[string]string
+		want  string // the step; "" for a change
+	}{
+		"Node.js":            {map[string]string{"package.json": node, "Dockerfile": "FROM node:22\nCOPY . .\nRUN npm ci\nCMD [\"node\", \"a.js\"]\n", "compose.yaml": compose}, "package.json:0 Nothing is added to the program: `@opentelemetry/sdk-node` sets up telemetry"},
+		"Python":             {map[string]string{"requirements.txt": packages, "app.py": setup, "Dockerfile": image, "compose.yaml": compose}, "app.py:3 Nothing is added to the program: this code sets up the SDK"},
+		"Python, in a test":  {map[string]string{"requirements.txt": packages, "tests/test_app.py": setup, "Dockerfile": image}, ""},
+		"Python, not at all": {map[string]string{"requirements.txt": packages, "app.py": "import flask\n", "Dockerfile": image}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := apply(t, filepath.Join(t.TempDir(), "shop"), instrument.Minimum, tt.files)
+			require.Equal(t, tt.want == "", len(p.Files) > 0)
+			if tt.want != "" {
+				require.Len(t, p.Steps, 1)
+				require.Equal(t, tt.want, fmt.Sprintf("%s:%d %s", p.Steps[0].File, p.Steps[0].Line, p.Steps[0].Text))
+			}
+		})
+	}
+}
+
 func write(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {

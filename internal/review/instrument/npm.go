@@ -31,9 +31,9 @@ var nodeServers = []string{
 	"kafkajs", "amqplib", "bull", "bullmq", "@aws-sdk/client-sqs", "pg", "mysql2", "mongodb", "mongoose", "redis", "ioredis",
 }
 
-// nodeSDKs set up an SDK. With one of them nothing is added.
+// nodeSDKs set up an SDK. With one of them nothing is added, also if the code uses nodePackage with it.
 var nodeSDKs = []string{
-	nodePackage, "@opentelemetry/sdk-node", "@opentelemetry/sdk-trace-node", "@splunk/otel", "@vercel/otel", "@elastic/opentelemetry-node", "@honeycombio/opentelemetry-node",
+	"@opentelemetry/sdk-node", "@opentelemetry/sdk-trace-node", "@splunk/otel", "@vercel/otel", "@elastic/opentelemetry-node", "@honeycombio/opentelemetry-node",
 	"@azure/monitor-opentelemetry", "dd-trace", "elastic-apm-node", "newrelic", "@sentry/node",
 }
 
@@ -79,9 +79,10 @@ func (s *service) npm(m *configfile.File) bool {
 		}
 		return nodeRequire
 	}
-	found, sdk := s.has(nodeSDKs...)
+	found, own := s.has(nodeSDKs...)
+	_, sdk := s.has(nodePackage)
 	switch {
-	case sdk && found != nodePackage:
+	case own:
 		s.leave(m.Path, 0, "Nothing is added to the program: `"+found+"` sets up telemetry")
 		return true
 	case !sdk && !s.addNode(m, modules(manifest.Scripts["start"]) || slices.ContainsFunc(images, func(f *configfile.File) bool { return modules(commandOf(f)) })):

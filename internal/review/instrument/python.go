@@ -37,7 +37,7 @@ var pythonServers = []string{
 	"quart", "remoulade", "rq", "schedule",
 }
 
-var pythonSDKs = []string{"opentelemetry-distro", "opentelemetry-sdk", "azure-monitor-opentelemetry", "splunk-opentelemetry", "elastic-opentelemetry", "aws-opentelemetry-distro", "logfire", "ddtrace", "elastic-apm", "newrelic", "sentry-sdk"}
+var pythonSDKs = []string{pythonDistro, "opentelemetry-sdk", "azure-monitor-opentelemetry", "splunk-opentelemetry", "elastic-opentelemetry", "aws-opentelemetry-distro", "logfire", "ddtrace", "elastic-apm", "newrelic", "sentry-sdk"}
 
 // pythonCommands start a program that `opentelemetry-instrument` can start.
 var pythonCommands = []string{"python", "python3", "gunicorn", "uvicorn", "hypercorn", "flask", "celery", "fastapi", "waitress-serve"}
@@ -59,14 +59,17 @@ func (s *service) python() bool {
 	if _, server := exact(pythonServers); !server {
 		return false
 	}
-	if found, ok := exact(pythonSDKs); ok && found != "opentelemetry-distro" {
+	images := s.dockerfiles(runtimePython)
+	if found, ok := exact(pythonSDKs); ok && found != pythonDistro {
 		s.leave(s.manifests[0].Path, 0, "Nothing is added to the program: `"+found+"` sets up telemetry")
+		return true
+	} else if file, line := s.setsUpPython(); ok && file != "" && !slices.ContainsFunc(images, func(f *configfile.File) bool { return mentions(f, pythonInstrument) }) {
+		s.leave(file, line, "Nothing is added to the program: this code sets up the SDK")
 		return true
 	} else if !ok && !s.addPython() {
 		return true
 	}
 	started := false
-	images := s.dockerfiles(runtimePython)
 	for _, f := range images {
 		if mentions(f, pythonInstrument) {
 			started = true
@@ -127,29 +130,54 @@ func (s *service) startPython(f *configfile.File, container *yaml.Node) []variab
 	return nil
 }
 
-// standardLibrary returns the modules of the standard library with instrumentation that the code imports.
-func (s *service) standardLibrary() (modules []string) {
+// pythonSetup matches the call that makes a provider the one of the program. A program has one of each kind.
+var pythonSetup = regexp.MustCompile(`\bset_(tracer|meter)_provider\s*\(`)
+
+// setsUpPython returns the place in the code that sets up the SDK, "" if there is none.
+func (s *service) setsUpPython() (file string, line int) {
+	s.pythonCode(func(name string, text []byte) bool {
+		at := pythonSetup.FindIndex(text)
+		if at != nil {
+			file, line = name, lineOf(text, at[0])
+		}
+		return at == nil
+	})
+	return file, line
+}
+
+// pythonCode gives the code of the service to a function until it returns false.
+func (s *service) pythonCode(yield func(name string, text []byte) bool) {
 	size := 0
 	for _, name := range s.paths() {
-		if s.ctx.Err() != nil || len(modules) == len(pythonModules) {
-			break
+		if s.ctx.Err() != nil {
+			return
 		}
 		text, err := patch.Read(s.root, name)
 		if size += len(text); err != nil || size > maxSourceBytes || notCode.MatchString(name) {
 			continue
 		}
+		if !yield(name, text) {
+			return
+		}
+	}
+}
+
+// standardLibrary returns the modules of the standard library with instrumentation that the code imports.
+func (s *service) standardLibrary() (modules []string) {
+	s.pythonCode(func(_ string, text []byte) bool {
 		for module, imports := range pythonModules {
 			if !slices.Contains(modules, module) && imports.Match(text) {
 				modules = append(modules, module)
 			}
 		}
-	}
+		return len(modules) < len(pythonModules)
+	})
 	return modules
 }
 
 // addPython adds the dependencies to the first manifest that has any.
 func (s *service) addPython() bool {
-	add := []string{"opentelemetry-distro", "opentelemetry-exporter-otlp"}
+	add := []string{pythonDistro, "opentelemetry-exporter-otlp"}
 	var m *configfile.File
 	for _, f := range s.manifests {
 		base := strings.ToLower(path.Base(f.Path))
