@@ -466,6 +466,58 @@ func TestOwnSetup(t *testing.T) {
 	}
 }
 
+// TestDjango: a program of Django starts with the name of its settings, which its instrumentation reads before the program sets it.
+func TestDjango(t *testing.T) {
+	const (
+		image   = "FROM python:3.12\nCOPY . .\nRUN pip install -r requirements.txt\nCMD [\"gunicorn\", \"shop.wsgi\"]\n"
+		manage  = "import os\n\nos.environ.setdefault(\"DJANGO_SETTINGS_MODULE\", \"shop.settings\")\n"
+		added   = "    DJANGO_SETTINGS_MODULE=\"shop.settings\"\n"
+		command = "opentelemetry-instrument"
+		step    = "and with `DJANGO_SETTINGS_MODULE` in its environment: the instrumentation of Django reads it before the program sets it"
+	)
+	for name, tt := range map[string]struct {
+		files    map[string]string
+		want, no string // in changed files but the manifest
+		left     bool
+	}{
+		"an image":              {map[string]string{"manage.py": manage, "shop/wsgi.py": strings.ReplaceAll(manage, `"`, "'"), "Dockerfile": image}, added, "", false},
+		"an image with it":      {map[string]string{"manage.py": manage, "Dockerfile": strings.Replace(image, "COPY", "ENV DJANGO_SETTINGS_MODULE=shop.production\nCOPY", 1)}, command, added, false},
+		"an assignment":         {map[string]string{"manage.py": "os.environ['DJANGO_SETTINGS_MODULE'] = 'shop.settings'\n", "Dockerfile": image}, added, "", false},
+		"several settings":      {map[string]string{"manage.py": manage, "shop/wsgi.py": strings.Replace(manage, "shop.settings", "shop.production", 1), "Dockerfile": image}, "", command, true},
+		"no settings":           {map[string]string{"manage.py": "", "Dockerfile": image}, "", command, true},
+		"a command":             {map[string]string{"manage.py": manage, "Dockerfile": image, "compose.yaml": "services:\n  web:\n    build: .\n    command: python manage.py runserver\n"}, "    command: opentelemetry-instrument python manage.py runserver\n", "DJANGO_SETTINGS_MODULE: ", false},
+		"a command alone":       {map[string]string{"manage.py": manage, "Dockerfile": strings.TrimSuffix(image, "CMD [\"gunicorn\", \"shop.wsgi\"]\n"), "compose.yaml": "services:\n  web:\n    build: .\n    command: python manage.py runserver\n"}, "      DJANGO_SETTINGS_MODULE: \"shop.settings\"\n", "", false},
+		"a file of variables":   {map[string]string{"manage.py": manage, "Dockerfile": strings.TrimSuffix(image, "CMD [\"gunicorn\", \"shop.wsgi\"]\n"), "compose.yaml": "services:\n  web:\n    build: .\n    env_file: .env\n    command: python manage.py runserver\n"}, "", command, true},
+		"a command of settings": {map[string]string{"manage.py": "", "Dockerfile": image, "compose.yaml": "services:\n  web:\n    build: .\n    command: python manage.py runserver\n    environment:\n      DJANGO_SETTINGS_MODULE: a.b\n"}, "    command: opentelemetry-instrument python", "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt.files["requirements.txt"] = "Django\n"
+			dir := filepath.Join(t.TempDir(), "shop")
+			p := apply(t, dir, instrument.Minimum, tt.files)
+			var got strings.Builder
+			for _, f := range p.Files {
+				if f.Path != "requirements.txt" {
+					got.Write(f.After)
+				}
+			}
+			require.Contains(t, got.String(), tt.want)
+			if tt.no != "" {
+				require.NotContains(t, got.String(), tt.no)
+			}
+			require.Equal(t, tt.left, slices.ContainsFunc(p.Steps, func(s patch.Step) bool { return s.Open && strings.HasSuffix(s.Text, step) }))
+			again, _, err := makePatch(t, newParser(t), dir, instrument.Minimum)
+			require.NoError(t, err)
+			require.Empty(t, again.Files)
+		})
+	}
+}
+
+// TestStartedByContainer: no step asks for what a Compose file does.
+func TestStartedByContainer(t *testing.T) {
+	p := apply(t, filepath.Join(t.TempDir(), "shop"), instrument.Minimum, map[string]string{"requirements.txt": "celery\n", "Dockerfile": "FROM python:3.12\nCOPY . .\nRUN pip install -r requirements.txt\n", "compose.yaml": "services:\n  worker:\n    build: .\n    command: celery worker\n"})
+	require.NotContains(t, fmt.Sprint(p.Steps), "no Dockerfile")
+}
+
 func write(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/aymanbagabas/go-udiff"
 	"go.yaml.in/yaml/v3"
 
 	"assay/internal/review/configfile"
@@ -69,6 +70,10 @@ func (s *service) python() bool {
 	} else if !ok && !s.addPython() {
 		return true
 	}
+	settings, django := "", false
+	if _, django = exact([]string{"django"}); django {
+		settings = s.djangoSettings()
+	}
 	started := false
 	for _, f := range images {
 		if mentions(f, pythonInstrument) {
@@ -83,32 +88,49 @@ func (s *service) python() bool {
 		if i == nil {
 			continue
 		}
+		variables := []string{"ENV OTEL_SERVICE_NAME=" + quoteDocker(s.name) + " \\", "    OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf"}
+		if django && !mentions(f, djangoVariable) {
+			if settings == "" {
+				s.leave(f.Path, lineOf(f.Source, i.start), "Start the program with `"+pythonInstrument+"`"+djangoStep)
+				started = true
+				continue
+			}
+			variables = append(variables[:1], variables[1]+" \\", "    "+djangoVariable+"="+quoteDocker(settings))
+		}
 		first := i.words[0]
 		if i.exec {
 			s.edit(f.Path, f.Source, first.start, first.start, pythonInstrument+`", "`)
 		} else {
 			s.edit(f.Path, f.Source, first.start, first.start, pythonInstrument+" ")
 		}
-		s.before(f, stage, "ENV OTEL_SERVICE_NAME="+quoteDocker(s.name)+" \\", "    OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf")
+		s.before(f, stage, variables...)
 		s.did(f.Path, lineOf(f.Source, i.start), "Start the program with `"+pythonInstrument+"`")
 		started = true
 	}
+	s.deployments(images, func(f *configfile.File, container *yaml.Node) []variable {
+		add, ok := s.startPython(f, container, images, django, settings)
+		started = started || ok
+		return add
+	}, variable{name: "OTEL_EXPORTER_OTLP_PROTOCOL", value: "http/protobuf"})
 	if !started {
-		s.leave(s.manifests[0].Path, 0, "Start the program with `"+pythonInstrument+"`, such as `"+pythonInstrument+" python app.py`: no Dockerfile that starts it was found")
+		text := "Start the program with `" + pythonInstrument + "`, such as `" + pythonInstrument + " python app.py`: no Dockerfile that starts it was found"
+		if django {
+			text += ". Set `" + djangoVariable + "` for it: the instrumentation of Django reads it before the program sets it"
+		}
+		s.leave(s.manifests[0].Path, 0, text)
 	}
-	s.deployments(images, s.startPython, variable{name: "OTEL_EXPORTER_OTLP_PROTOCOL", value: "http/protobuf"})
 	return true
 }
 
-// startPython instruments a container that starts another program than its image, or the same one with other arguments.
-func (s *service) startPython(f *configfile.File, container *yaml.Node) []variable {
+// startPython instruments a container that starts another program than its image, or the same one with other arguments. It returns
+// the variables that the container needs, and whether the file starts the program.
+func (s *service) startPython(f *configfile.File, container *yaml.Node, images []*configfile.File, django bool, settings string) (add []variable, ok bool) {
 	started, entry := overridden(f, container)
 	if started == nil {
-		return nil
+		return nil, false
 	}
 	programs := append([]string{pythonInstrument}, pythonCommands...)
-	kept := 0 // images whose entry point starts the program
-	images := s.dockerfiles(runtimePython)
+	kept, set := 0, 0 // images whose entry point starts the program, and images with the settings of Django
 	for _, image := range images {
 		stage, _ := lastStage(image)
 		if slices.ContainsFunc(stage, func(i instruction) bool {
@@ -116,18 +138,54 @@ func (s *service) startPython(f *configfile.File, container *yaml.Node) []variab
 		}) {
 			kept++
 		}
+		if edited := s.files[image.Path]; mentions(image, djangoVariable) || edited != nil && slices.ContainsFunc(edited.Edits, func(e udiff.Edit) bool { return strings.Contains(e.New, djangoVariable) }) {
+			set++
+		}
 	}
 	if !entry && kept > 0 && kept == len(images) {
-		return nil
+		return nil, false
 	}
 	words := commandWords(started)
 	if strings.Contains(strings.Join(words, " "), pythonInstrument) {
-		return nil
+		return nil, true
 	}
-	if !entry && kept > 0 || len(words) == 0 || !slices.Contains(pythonCommands, path.Base(words[0])) || !s.prefix(f, container, started, pythonInstrument) {
-		s.leave(f.Path, started.Line, "Start the program of the container with `"+pythonInstrument+"`: it overrides the command of the image")
+	reason := ": it overrides the command of the image"
+	if django && set < max(len(images), 1) && !mentions(f, djangoVariable) {
+		if reason = djangoStep; settings != "" && configfile.Get(container, "env_file") == nil && configfile.Get(container, "envFrom") == nil {
+			add = []variable{{name: djangoVariable, value: settings}}
+		}
 	}
-	return nil
+	if !entry && kept > 0 || len(words) == 0 || !slices.Contains(pythonCommands, path.Base(words[0])) || reason == djangoStep && add == nil || !s.prefix(f, container, started, pythonInstrument) {
+		s.leave(f.Path, started.Line, "Start the program of the container with `"+pythonInstrument+"`"+reason)
+		return nil, false
+	}
+	return add, true
+}
+
+// djangoVariable names the module with the settings of Django. The instrumentation reads them before the program starts. Without the
+// variable, it configures empty settings, with which the program does not work.
+const (
+	djangoVariable = "DJANGO_SETTINGS_MODULE"
+	djangoStep     = " and with `" + djangoVariable + "` in its environment: the instrumentation of Django reads it before the program sets it"
+)
+
+// djangoModule matches the place where a program names its settings.
+var djangoModule = regexp.MustCompile(djangoVariable + `["'](?:\s*,|\]\s*=)\s*["']([A-Za-z_][\w.]*)["']`)
+
+// djangoSettings returns the module of the settings that all programs of the service name, otherwise "".
+func (s *service) djangoSettings() (module string) {
+	s.pythonCode(func(_ string, text []byte) bool {
+		for _, m := range djangoModule.FindAllSubmatch(text, -1) {
+			if name := string(m[1]); module == "" {
+				module = name
+			} else if module != name {
+				module = ""
+				return false
+			}
+		}
+		return true
+	})
+	return module
 }
 
 // pythonSetup matches the call that makes a provider the one of the program. A program has one of each kind.
