@@ -381,6 +381,26 @@ func (s *service) image(f *configfile.File, r *runtime) bool {
 	return built || (f.Runtime == r.name || r.programs == nil) && starts && installs && s.alone()
 }
 
+// copies returns what a stage copies to the image, without options, and whether the stage begins with another one of the file.
+func copies(f *configfile.File, stage []instruction) (sources []string, continues bool) {
+	for _, i := range stage {
+		words := i.words
+		for len(words) > 0 && strings.HasPrefix(words[0].text, "--") {
+			words = words[1:]
+		}
+		switch {
+		case len(words) == 0:
+		case i.keyword == "FROM":
+			continues = regexp.MustCompile(`(?im)^[ \t]*FROM[ \t].*[ \t]AS[ \t]+` + regexp.QuoteMeta(words[0].text) + `[ \t\r]*$`).Match(f.Source)
+		case i.keyword == "COPY" || i.keyword == "ADD":
+			for _, w := range words[:len(words)-1] {
+				sources = append(sources, w.text)
+			}
+		}
+	}
+	return sources, continues
+}
+
 // command returns the words of the command of an instruction, and those that it gives to a shell.
 func (i *instruction) command() (words []string) {
 	if i.keyword != "CMD" && i.keyword != "ENTRYPOINT" {

@@ -118,6 +118,11 @@ func (s *service) npm(m *configfile.File) bool {
 			}
 			continue
 		}
+		if withoutPackages(f, stage) {
+			s.leave(f.Path, 0, "Install `"+nodePackage+"` in the image and start the program with `NODE_OPTIONS="+strconv.Quote(options(commandOf(f)))+"`: the image copies what was built, not the packages of this manifest")
+			started, inImage = true, true
+			continue
+		}
 		if line, ok := s.before(f, stage, "ENV OTEL_SERVICE_NAME="+quoteDocker(s.name)+" \\", "    NODE_OPTIONS="+quoteOptions("NODE_OPTIONS", options(commandOf(f)))); ok {
 			hooks(options(commandOf(f)))
 			s.did(f.Path, line, "Start automatic instrumentation with the program of the image")
@@ -143,6 +148,19 @@ func (s *service) npm(m *configfile.File) bool {
 		return nil
 	})
 	return true
+}
+
+// built matches files and directories that a build writes.
+var built = regexp.MustCompile(`(^|/)(dist|build|\.output)(/|$)|\.[cm]?js$`)
+
+// withoutPackages reports whether an image has only what was built: packages that the code does not import are not in it.
+func withoutPackages(f *configfile.File, stage []instruction) bool {
+	sources, continues := copies(f, stage)
+	return !continues && slices.ContainsFunc(sources, built.MatchString) &&
+		!slices.ContainsFunc(sources, func(s string) bool { return !built.MatchString(s) || strings.Contains(s, "node_modules") }) &&
+		!slices.ContainsFunc(stage, func(i instruction) bool {
+			return i.keyword == "RUN" && bytes.Contains(f.Source[i.start:i.end], []byte("package")) // mounted
+		})
 }
 
 // commandOf returns the words of the commands of an image.

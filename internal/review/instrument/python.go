@@ -3,6 +3,7 @@
 package instrument
 
 import (
+	"bytes"
 	"path"
 	"regexp"
 	"slices"
@@ -97,11 +98,19 @@ func (s *service) python() bool {
 			}
 			variables = append(variables[:1], variables[1]+" \\", "    "+djangoVariable+"="+quoteDocker(settings))
 		}
-		first := i.words[0]
+		if withoutPrograms(f, stage) {
+			s.leave(f.Path, lineOf(f.Source, i.start), "Copy `"+pythonInstrument+"` to the image and start the program with it: the image has the packages of another stage, not their programs")
+			started = true
+			continue
+		}
+		first, program := i.words[0], pythonInstrument
+		if virtualEnvironment.MatchString(first.text) { // which PATH may lack
+			program = path.Dir(first.text) + "/" + pythonInstrument
+		}
 		if i.exec {
-			s.edit(f.Path, f.Source, first.start, first.start, pythonInstrument+`", "`)
+			s.edit(f.Path, f.Source, first.start, first.start, program+`", "`)
 		} else {
-			s.edit(f.Path, f.Source, first.start, first.start, pythonInstrument+" ")
+			s.edit(f.Path, f.Source, first.start, first.start, program+" ")
 		}
 		s.before(f, stage, variables...)
 		s.did(f.Path, lineOf(f.Source, i.start), "Start the program with `"+pythonInstrument+"`")
@@ -120,6 +129,23 @@ func (s *service) python() bool {
 		s.leave(s.manifests[0].Path, 0, text)
 	}
 	return true
+}
+
+var (
+	// virtualEnvironment matches programs of a virtual environment or of a user.
+	virtualEnvironment = regexp.MustCompile(`(venv|env|\.local)/bin/[^/]+$`)
+	pythonPackages     = regexp.MustCompile(`(/site-packages|/lib/python[\d.]*)/?$`)
+	pythonPrograms     = regexp.MustCompile(`(^|/)bin(/|$)`)
+	pythonInstalls     = regexp.MustCompile(`\b(pip3?|uv|poetry|pipenv|pdm)\b`)
+)
+
+// withoutPrograms reports whether an image copies the packages of another stage without their programs.
+func withoutPrograms(f *configfile.File, stage []instruction) bool {
+	sources, continues := copies(f, stage)
+	return !continues && slices.ContainsFunc(sources, pythonPackages.MatchString) && !slices.ContainsFunc(sources, pythonPrograms.MatchString) &&
+		!slices.ContainsFunc(stage, func(i instruction) bool {
+			return i.keyword == "RUN" && pythonInstalls.Match(f.Source[i.start:i.end])
+		})
 }
 
 // startPython instruments a container that starts another program than its image, or the same one with other arguments. It returns
@@ -233,6 +259,9 @@ func (s *service) standardLibrary() (modules []string) {
 	return modules
 }
 
+// compiledBy matches the command that wrote a file with all dependencies, which the file names in its first lines.
+var compiledBy = regexp.MustCompile(`\A(?:#[^\n]*\n){0,5}#[ \t]+((?:uv (?:pip compile|export)|pip-compile|poetry export)\b[ \w./=:,@-]*)\r?\n`)
+
 // addPython adds the dependencies to the first manifest that has any.
 func (s *service) addPython() bool {
 	add := []string{pythonDistro, "opentelemetry-exporter-otlp"}
@@ -295,6 +324,15 @@ func (s *service) addPython() bool {
 		s.insert(m.Path, m.Source, at, lines, "")
 	}
 	s.did(m.Path, lineOf(m.Source, at), "Add `"+strings.Join(add, "`, `")+"`")
+	for _, f := range s.manifests {
+		switch found := compiledBy.FindSubmatch(f.Source); {
+		case found == nil:
+		case f == m:
+			s.leave(f.Path, 0, "Add the new dependencies to what `"+string(bytes.TrimSpace(found[1]))+"` reads: it writes this file")
+		default:
+			s.leave(f.Path, 0, "Run `"+string(bytes.TrimSpace(found[1]))+"`, which writes the new dependencies to the file")
+		}
+	}
 	s.locks(pythonWorkspace, []lock{{"poetry.lock", "poetry lock"}, {"uv.lock", "uv lock"}, {"Pipfile.lock", "pipenv lock"}, {"pdm.lock", "pdm lock"}})
 	return true
 }
