@@ -236,7 +236,7 @@ func TestJavaScriptLeft(t *testing.T) {
 		step  string // "" for none
 	}{
 		"tracer of a vendor":        {map[string]string{"package.json": `{"dependencies": {"dd-trace": "5", "express": "5"}}`, "a.js": code}, "Nothing is added to the program: `dd-trace` sets up telemetry"},
-		"tracer beside an SDK":      {map[string]string{"package.json": `{"dependencies": {"@instana/collector": "5", "@opentelemetry/auto-instrumentations-node": "1", "express": "5"}}`, "a.js": code}, "The code is left: `@instana/collector` traces it"},
+		"tracer beside an SDK":      {map[string]string{"package.json": `{"dependencies": {"@instana/collector": "5", "@opentelemetry/auto-instrumentations-node": "1", "express": "5"}}`, "a.js": code}, "Nothing is added to the program: `@instana/collector` sets up telemetry"},
 		"framework with its setup":  {map[string]string{"package.json": `{"dependencies": {"next": "15", "express": "5"}}`, "a.js": code}, "The project is left: `next` has a setup of its own for OpenTelemetry"},
 		"spans of databases":        {map[string]string{"package.json": autoManifest, "a.js": "const D = require('better-sqlite3');\nconst d = new D('a');\nspan.setAttribute('db.system.name', 'sqlite');"}, "Calls of databases are left: the code starts spans for them itself"},
 		"spans of requests":         {map[string]string{"package.json": bareManifest, "a.js": "const app = require('express')();\ntracer.startSpan('GET', { kind: SpanKind.SERVER });"}, ""},

@@ -98,10 +98,11 @@ var goDrivers = map[string]string{
 	"postgres": "postgresql", "pgx": "postgresql", "mysql": "mysql", "sqlite": "sqlite", "sqlite3": "sqlite", "sqlserver": "microsoft.sql_server", "clickhouse": "clickhouse", "oracle": "oracle.db",
 }
 
-// goVendors are prefixes of modules with the tracers of vendors.
+// goVendors are prefixes of modules with the tracers of vendors, and with libraries before OpenTelemetry.
 var goVendors = []string{
 	"gopkg.in/DataDog/dd-trace-go", "github.com/DataDog/dd-trace-go", "github.com/newrelic/go-agent", "go.elastic.co/apm", "github.com/getsentry/sentry-go",
 	"github.com/instana/go-sensor", "github.com/signalfx/signalfx-go-tracing", "github.com/honeycombio/beeline-go",
+	"github.com/opentracing/opentracing-go", "github.com/uber/jaeger-client-go", "github.com/openzipkin/zipkin-go", "go.opencensus.io",
 }
 
 // golang instruments a service in Go.
@@ -130,11 +131,16 @@ func (s *service) golang(m *configfile.File) (bool, error) {
 	if mains == 0 || !serving {
 		return false, nil // a library, or programs that serve nothing
 	}
-	vendor, traced := s.has(goVendors...)
+	vendor, traced := s.requires(goVendors...)
+	before, old := s.requiresOld()
 	var added []string
-	if found, ok := s.has(append([]string{goRoot + "/sdk", "go.opentelemetry.io/contrib/otelconf"}, goVendors...)...); ok {
+	found, own := s.requires(append([]string{goRoot + "/sdk", "go.opentelemetry.io/contrib/otelconf"}, goVendors...)...)
+	switch {
+	case own:
 		s.leave(m.Path, 0, "No setup of the SDK is added: the module requires `"+found+"`")
-	} else {
+	case old:
+		s.leave(m.Path, 0, "No setup of the SDK is added: "+before)
+	default:
 		for _, f := range files {
 			if start := mainOf(f.File); start != nil && (mains == 1 || serves(files, path.Dir(f.Path))) && s.setUp(f, start) {
 				added = goSetup
@@ -150,6 +156,8 @@ func (s *service) golang(m *configfile.File) (bool, error) {
 		s.leave(m.Path, 0, "No server or client is instrumented: the path of the module is not valid")
 	case traced:
 		s.leave(m.Path, 0, "No server or client is instrumented: `"+vendor+"` traces them")
+	case old:
+		s.leave(m.Path, 0, "No server or client is instrumented: "+before)
 	default:
 		added = append(added, s.goBoundaries(module, files)...)
 	}
@@ -166,8 +174,31 @@ func (s *service) golang(m *configfile.File) (bool, error) {
 			return false, err
 		}
 	}
-	s.deployments(s.dockerfiles(runtimeGo), nil)
+	if !own && !old {
+		s.deployments(s.dockerfiles(runtimeGo), nil)
+	}
 	return true, nil
+}
+
+// requires is has for modules that the code itself imports.
+func (s *service) requires(prefixes ...string) (name string, ok bool) {
+	for _, d := range s.dependencies() {
+		if !d.Indirect && slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(d.Name, p) }) {
+			return d.Name, true
+		}
+	}
+	return "", false
+}
+
+// requiresOld reports whether the module requires a version of OpenTelemetry before its first stable one. The API of the version that
+// a change needs is another one, so it does not raise the version.
+func (s *service) requiresOld() (reason string, ok bool) {
+	for _, d := range s.dependencies() {
+		if !d.Indirect && strings.HasPrefix(d.Version, "v0.") && strings.HasPrefix(goVersions[d.Name], "v1.") && strings.HasPrefix(d.Name, goRoot) {
+			return "the module requires `" + d.Name + "` " + d.Version + ", whose API has changed since", true
+		}
+	}
+	return "", false
 }
 
 // required reports whether another module of the repository requires a module.

@@ -579,6 +579,52 @@ func TestCompiledRequirements(t *testing.T) {
 	}
 }
 
+// TestTracers: a program with a tracer, or with OpenTelemetry before its first stable version, stays as it is.
+func TestTracers(t *testing.T) {
+	program := "package main\n\nimport \"net/http\"\n\nfunc main() { _ = http.ListenAndServe(\":1\", http.NewServeMux()) }\n"
+	module := func(requires string) map[string]string {
+		return map[string]string{"go.mod": "module example.com/shop\n\ngo 1.26.0\n\nrequire " + requires + "\n", "main.go": program, "Dockerfile": "FROM golang:1.26\nRUN go build -o /app\n", "compose.yaml": "services:\n  web:\n    build: .\n"}
+	}
+	pom := func(group, artifact string) map[string]string {
+		return map[string]string{"pom.xml": "<project><artifactId>shop</artifactId><dependencies><dependency><groupId>org.springframework.boot</groupId><artifactId>spring-boot-starter-web</artifactId></dependency><dependency><groupId>" + group + "</groupId><artifactId>" + artifact + "</artifactId></dependency></dependencies></project>", "Dockerfile": "FROM eclipse-temurin:21-jre\nCMD [\"java\", \"-jar\", \"/shop.jar\"]\n"}
+	}
+	for name, tt := range map[string]struct {
+		files map[string]string
+		want  []string // steps; nil for a change
+	}{
+		"Go, the SDK":      {module("go.opentelemetry.io/otel/sdk v1.44.0"), []string{"No setup of the SDK is added: the module requires `go.opentelemetry.io/otel/sdk`"}},
+		"Go, indirect":     {module("go.opentelemetry.io/otel/sdk v1.44.0 // indirect"), nil},
+		"Go, OpenTracing":  {module("github.com/opentracing/opentracing-go v1.2.0"), []string{"No server or client is instrumented: `github.com/opentracing/opentracing-go` traces them", "No setup of the SDK is added: the module requires `github.com/opentracing/opentracing-go`"}},
+		"Go, OpenCensus":   {module("go.opencensus.io v0.24.0 // indirect"), nil},
+		"Go, before 1.0":   {module("go.opentelemetry.io/otel v0.2.0"), []string{"No server or client is instrumented: the module requires `go.opentelemetry.io/otel` v0.2.0, whose API has changed since", "No setup of the SDK is added: the module requires `go.opentelemetry.io/otel` v0.2.0, whose API has changed since"}},
+		"Node.js, Instana": {map[string]string{"package.json": `{"scripts": {"start": "node a.js"}, "dependencies": {"express": "5", "@instana/collector": "5"}}`}, []string{"Nothing is added to the program: `@instana/collector` sets up telemetry"}},
+		"Python, Instana":  {map[string]string{"requirements.txt": "flask\ninstana\n"}, []string{"Nothing is added to the code of the service: `instana` has a tracer of its own", "Nothing is added to the program: `instana` sets up telemetry"}},
+		"Java, Sleuth":     {pom("org.springframework.cloud", "spring-cloud-starter-sleuth"), []string{"Nothing is added to the program: `org.springframework.cloud:spring-cloud-starter-sleuth` sets up telemetry"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := apply(t, filepath.Join(t.TempDir(), "shop"), instrument.General, tt.files)
+			if tt.want == nil {
+				require.NotEmpty(t, p.Files)
+				return
+			}
+			var got []string
+			for _, s := range p.Steps {
+				if s.Open {
+					got = append(got, s.Text)
+				}
+			}
+			slices.Sort(got)
+			if name == "Go, the SDK" { // its servers are instrumented
+				require.Subset(t, got, tt.want)
+				require.False(t, slices.ContainsFunc(p.Files, func(f patch.File) bool { return f.Path == "compose.yaml" }))
+				return
+			}
+			require.Equal(t, tt.want, got)
+			require.Empty(t, p.Files)
+		})
+	}
+}
+
 func write(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {

@@ -4,6 +4,7 @@ package instrument
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -30,7 +31,7 @@ func (s *service) java() bool {
 	if _, server := s.has(javaServers...); !server {
 		return false
 	}
-	if found, ok := s.has(javaSDKs...); ok {
+	if found, ok := s.has(slices.Concat(javaSDKs, javaVendors)...); ok {
 		s.leave(m.Path, 0, "Nothing is added to the program: `"+found+"` sets up telemetry")
 		return true
 	}

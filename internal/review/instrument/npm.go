@@ -79,7 +79,7 @@ func (s *service) npm(m *configfile.File) bool {
 		}
 		return nodeRequire
 	}
-	found, own := s.has(nodeSDKs...)
+	found, own := s.has(slices.Concat(nodeSDKs, nodeTracers)...)
 	_, sdk := s.has(nodePackage)
 	switch {
 	case own:

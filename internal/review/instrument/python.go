@@ -62,7 +62,7 @@ func (s *service) python() bool {
 		return false
 	}
 	images := s.dockerfiles(runtimePython)
-	if found, ok := exact(pythonSDKs); ok && found != pythonDistro {
+	if found, ok := exact(slices.Concat(pythonSDKs, pythonVendors)); ok && found != pythonDistro {
 		s.leave(s.manifests[0].Path, 0, "Nothing is added to the program: `"+found+"` sets up telemetry")
 		return true
 	} else if file, line := s.setsUpPython(); ok && file != "" && !slices.ContainsFunc(images, func(f *configfile.File) bool { return mentions(f, pythonInstrument) }) {
