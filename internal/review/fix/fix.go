@@ -116,11 +116,16 @@ func (f *file) fits(finding review.Finding) bool {
 }
 
 // merge sets the edits to those of the fixes. Equal edits, such as of one import, count once. What a fix removes includes
-// the edits of others in it.
+// the edits of others in it. Lines end as those of the file.
 func (f *file) merge() {
+	lines := bytes.Count(f.Before, []byte("\n"))
+	returns := lines > 0 && bytes.Count(f.Before, []byte("\r\n")) == lines
 	var all []udiff.Edit
 	for _, finding := range f.fixed {
 		for _, e := range finding.Detail.Edits {
+			if returns {
+				e.Text = strings.ReplaceAll(strings.ReplaceAll(e.Text, "\r\n", "\n"), "\n", "\r\n")
+			}
 			all = append(all, udiff.Edit{Start: e.Start, End: e.End, New: e.Text})
 		}
 	}

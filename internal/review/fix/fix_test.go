@@ -332,6 +332,28 @@ func TestLanguages(t *testing.T) {
 	}
 }
 
+// TestLineEnds: what a fix adds has the line ends of the file.
+func TestLineEnds(t *testing.T) {
+	const java = "import io.opentelemetry.api.trace.Span;\n\nclass A {\n    void f() {\n        Span span = tracer.spanBuilder(\"f\").startSpan();\n        if (work()) {\n            return;\n        }\n        span.end();\n    }\n}\n"
+	for name, text := range map[string]string{"line feeds": java, "carriage returns": strings.ReplaceAll(java, "\n", "\r\n"), "both": strings.Replace(java, "\n", "\r\n", 1)} {
+		t.Run(name, func(t *testing.T) {
+			r := newRepository(t, map[string]string{"A.java": text})
+			patch := r.patch(r.review())
+			require.Len(t, patch.Files, 1)
+			after := string(patch.Files[0].After)
+			require.Contains(t, after, "finally")
+			switch name {
+			case "line feeds":
+				require.NotContains(t, after, "\r")
+			case "both":
+				require.Equal(t, 1, strings.Count(after, "\r\n"))
+			default:
+				require.Equal(t, strings.Count(after, "\n"), strings.Count(after, "\r\n"))
+			}
+		})
+	}
+}
+
 // A variable that only the removed attributes of several findings use would not compile.
 func TestGoVariablesStayUsed(t *testing.T) {
 	r := newRepository(t, map[string]string{"a.go": `package a
