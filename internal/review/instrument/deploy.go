@@ -44,11 +44,21 @@ func (s *service) deployments(images []*configfile.File, starts func(f *configfi
 					continue
 				}
 				container := child(configfile.Get(f.YAML, "services"), deployed.Name)
+				target, other := s.target(f, deployed, images)
+				if other {
+					continue
+				}
+				var added []variable
+				if command, _ := overridden(f, container); target == "" || command != nil && s.manifests[0].Ecosystem == configfile.PyPI {
+					added = starts(f, container)
+				} else {
+					s.leave(f.Path, lineOf(f.Source, deployed.Start), "Start the program of the container as that of the image: the container is built from the stage `"+target+"`, which stays as it is")
+				}
 				s.variables(f, deployed.Name, container, "environment", slices.Concat([]variable{
 					{name: "OTEL_SERVICE_NAME", value: deployed.Name},
 					{name: "OTEL_RESOURCE_ATTRIBUTES", value: environment},
 					{name: "OTEL_EXPORTER_OTLP_ENDPOINT", value: "${OTEL_EXPORTER_OTLP_ENDPOINT:-http://host.docker.internal:4318}"},
-				}, more, starts(f, container)))
+				}, more, added))
 			case configfile.Kubernetes:
 				if container := s.container(f, deployed); container != nil {
 					s.variables(f, deployed.Name, container, "env", slices.Concat([]variable{
@@ -72,6 +82,35 @@ func (s *service) builds(f *configfile.File, deployed configfile.Service, images
 	}
 	// A Dockerfile of another name may be that of a program beside the service, such as its proxy.
 	return deployed.Build == s.dir && (path.Base(file) == "Dockerfile" || !slices.ContainsFunc(s.configs, named))
+}
+
+// dockerStage matches the beginning of a stage: its base and its name.
+var dockerStage = regexp.MustCompile(`(?im)^[ \t]*FROM[ \t]+(?:--\S+[ \t]+)*(\S+)(?:[ \t]+AS[ \t]+(\S+))?[ \t\r]*$`)
+
+// target returns the stage that a Compose file builds instead of the last one of the image, which is the one that is changed. It
+// returns "" for none, and in Go, whose programs contain what they need. The stage is another program's if its base has no runtime
+// of the service.
+func (s *service) target(f *configfile.File, deployed configfile.Service, images []*configfile.File) (name string, other bool) {
+	target := configfile.Text(configfile.Get(f.YAML, "services", deployed.Name, "build", "target"))
+	_, file := buildOf(f, deployed.Name)
+	i := slices.IndexFunc(images, func(f *configfile.File) bool { return f.Path == file })
+	runtime := map[string]*runtime{configfile.NPM: runtimeNode, configfile.PyPI: runtimePython, configfile.Maven: runtimeJava}[s.manifests[0].Ecosystem]
+	if target == "" || i < 0 || runtime == nil {
+		return "", false
+	}
+	stages := dockerStage.FindAllSubmatch(images[i].Source, -1)
+	bases := map[string]string{} // by the names of stages
+	last := ""
+	for _, m := range stages {
+		base, stage := strings.ToLower(string(m[1])), strings.ToLower(string(m[2]))
+		bases[stage] = cmp.Or(bases[base], base)
+		last = stage
+	}
+	base, known := bases[strings.ToLower(target)]
+	if !known || last == strings.ToLower(target) {
+		return "", false
+	}
+	return target, !strings.Contains(base, "$") && !runtime.base.MatchString(base)
 }
 
 // buildOf returns the context of the image of a service in a Compose file, and its Dockerfile. It returns "" for what is unknown.

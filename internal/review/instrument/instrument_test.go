@@ -625,6 +625,34 @@ func TestTracers(t *testing.T) {
 	}
 }
 
+// TestTargets: a container that is built from another stage than the last one does not start what the image starts.
+func TestTargets(t *testing.T) {
+	const (
+		image = "FROM node:22 AS assets\nCMD [\"npm\", \"run\", \"watch\"]\nFROM python:3.12 AS base\nCOPY . .\nRUN pip install -r requirements.txt\nFROM base AS dev\nCMD [\"python\", \"app.py\"]\nFROM base AS final\nCMD [\"gunicorn\", \"app:app\"]\n"
+		step  = "Start the program of the container as that of the image: the container is built from the stage `dev`, which stays as it is"
+	)
+	for name, tt := range map[string]struct {
+		service     string
+		named, left bool
+	}{
+		"the last stage":      {"      target: final\n", true, false},
+		"no stage":            {"", true, false},
+		"another stage":       {"      target: dev\n", true, true},
+		"a command":           {"      target: dev\n    command: python app.py\n", true, false},
+		"another program":     {"      target: assets\n", false, false},
+		"a stage of an image": {"      target: DEV\n", true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "shop")
+			p := apply(t, dir, instrument.Minimum, map[string]string{"requirements.txt": "flask\n", "Dockerfile": image, "compose.yaml": "services:\n  web:\n    build:\n      context: .\n" + tt.service})
+			text, err := os.ReadFile(filepath.Join(dir, "compose.yaml"))
+			require.NoError(t, err)
+			require.Equal(t, tt.named, strings.Contains(string(text), "OTEL_SERVICE_NAME"))
+			require.Equal(t, tt.left, slices.ContainsFunc(p.Steps, func(s patch.Step) bool { return strings.EqualFold(s.Text, step) }))
+		})
+	}
+}
+
 func write(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
