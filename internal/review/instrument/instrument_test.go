@@ -345,7 +345,8 @@ func TestCommandsOfNode(t *testing.T) {
 		`ENTRYPOINT ["yarn", "start"]`:            false,
 		`CMD ["sh", "-c", "exec pnpm -s start"]`:  false,
 		`CMD ["dumb-init", "--", "npm", "start"]`: false,
-		`CMD ["npm", "run", "start:prod"]`:        true,
+		`CMD ["npm", "run", "start:prod"]`:        false,
+		`CMD ["npm", "run", "start:worker"]`:      true,
 		`ENTRYPOINT ["yarn", "worker"]`:           true,
 		`CMD ["pm2-runtime", "pm2.config.js"]`:    true,
 		`ENTRYPOINT ["/docker-entrypoint.sh"]`:    true,
@@ -649,6 +650,28 @@ func TestTargets(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, tt.named, strings.Contains(string(text), "OTEL_SERVICE_NAME"))
 			require.Equal(t, tt.left, slices.ContainsFunc(p.Steps, func(s patch.Step) bool { return strings.EqualFold(s.Text, step) }))
+		})
+	}
+}
+
+// TestScripts: the scripts that start the program start its instrumentation, whatever they run before.
+func TestScripts(t *testing.T) {
+	const options = "--require @opentelemetry/auto-instrumentations-node/register "
+	for name, tt := range map[string]struct{ scripts, want string }{
+		"start":              {`"start": "node a.js"`, `"start": "node ` + options + `a.js"`},
+		"of production":      {`"start": "nest start", "start:prod": "node dist/main"`, `"start": "nest start", "start:prod": "node ` + options + `dist/main"`},
+		"both":               {`"start": "node a.js", "start:prod": "NODE_ENV=production node b.js"`, `"start": "node ` + options + `a.js", "start:prod": "NODE_ENV=production node ` + options + `b.js"`},
+		"a build before":     {`"start": "npm run build && node dist/server.js"`, `"start": "npm run build && node ` + options + `dist/server.js"`},
+		"a program before":   {`"start": "node migrate.js && node server.js"`, `"start": "node migrate.js && node ` + options + `server.js"`},
+		"variables":          {`"start": "cross-env NODE_ENV=production node server.js"`, `"start": "cross-env NODE_ENV=production node ` + options + `server.js"`},
+		"quotes":             {`"start": "sh -c 'npm run build && node server.js'"`, ""},
+		"another program":    {`"start": "nodemon server.js"`, ""},
+		"not of the program": {`"start:dev": "node server.js"`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := apply(t, filepath.Join(t.TempDir(), "shop"), instrument.Minimum, map[string]string{"package.json": `{"scripts": {` + tt.scripts + `}, "dependencies": {"express": "5"}}`})
+			require.Contains(t, string(p.Files[0].After), tt.want)
+			require.Equal(t, tt.want == "", slices.ContainsFunc(p.Steps, func(s patch.Step) bool { return strings.HasPrefix(s.Text, "Start the program with") }))
 		})
 	}
 }

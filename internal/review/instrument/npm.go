@@ -37,11 +37,14 @@ var nodeSDKs = []string{
 	"@azure/monitor-opentelemetry", "dd-trace", "elastic-apm-node", "newrelic", "@sentry/node",
 }
 
-// startNode is the command of a script that starts Node.js.
-var startNode = regexp.MustCompile(`^((?:[A-Z][A-Z0-9_]*=\S+ )*)node (.*)$`)
+// startNode is the command of a script that starts Node.js, last if it runs others.
+var startNode = regexp.MustCompile(`^((?:[^"'|;]*&& *)?(?:cross-env )?(?:[A-Z][A-Z0-9_]*=\S+ )*)node (.*)$`)
 
-// npmStart matches commands that run the start script.
-var npmStart = regexp.MustCompile(`(^|[ /])(npm|yarn|pnpm)( -\S+)*( run)? start( |$)`)
+// npmStarts are the names of scripts that start the program.
+var npmStarts = []string{"start", "start:prod", "start:production", "start-prod"}
+
+// npmStart matches commands that run a script.
+var npmStart = regexp.MustCompile(`(?:^|[ /])(?:npm|yarn|pnpm)(?: -\S+)*(?: run)? (\S+)(?: |$)`)
 
 // npm instruments a service of Node.js.
 func (s *service) npm(m *configfile.File) bool {
@@ -53,8 +56,13 @@ func (s *service) npm(m *configfile.File) bool {
 		s.leave(m.Path, 0, "The project is left: the manifest has members of types that npm rejects")
 		return true
 	}
-	start := startNode.FindStringSubmatch(manifest.Scripts["start"])
-	if _, server := s.has(nodeServers...); !server && start == nil {
+	starts := map[string][]string{} // parts of the commands by the names of scripts
+	for _, name := range npmStarts {
+		if m := startNode.FindStringSubmatch(manifest.Scripts[name]); m != nil {
+			starts[name] = m
+		}
+	}
+	if _, server := s.has(nodeServers...); !server && starts["start"] == nil {
 		return false
 	}
 	framework, ok := s.has(nodeFrameworks...)
@@ -85,7 +93,7 @@ func (s *service) npm(m *configfile.File) bool {
 	case own:
 		s.leave(m.Path, 0, "Nothing is added to the program: `"+found+"` sets up telemetry")
 		return true
-	case !sdk && !s.addNode(m, modules(manifest.Scripts["start"]) || slices.ContainsFunc(images, func(f *configfile.File) bool { return modules(commandOf(f)) })):
+	case !sdk && !s.addNode(m, slices.ContainsFunc(npmStarts, func(name string) bool { return starts[name] != nil && modules(manifest.Scripts[name]) }) || slices.ContainsFunc(images, func(f *configfile.File) bool { return modules(commandOf(f)) })):
 		return true
 	}
 	hooks := func(options string) { // Node.js finds only packages that the project itself has
@@ -94,11 +102,23 @@ func (s *service) npm(m *configfile.File) bool {
 		}
 	}
 	started, inImage, inOptions := false, false, false // inOptions: by NODE_OPTIONS of an image
-	if start != nil && !strings.Contains(start[2], nodePackage) && !strings.Contains(start[2], "--import") {
-		if from, end, ok := member(m.Source, "scripts", "start"); ok {
+	for _, name := range npmStarts {
+		start := starts[name]
+		if start == nil {
+			continue
+		}
+		started = started || strings.Contains(start[2], nodePackage)
+		if strings.Contains(start[2], nodePackage) || strings.Contains(start[2], "--import") {
+			continue
+		}
+		if from, end, ok := member(m.Source, "scripts", name); ok {
 			s.edit(m.Path, m.Source, from, end, quoteJSON(start[1]+"node "+options(start[2])+" "+start[2]))
 			hooks(options(start[2]))
-			s.did(m.Path, lineOf(m.Source, from), "Start automatic instrumentation with the program: `npm start`")
+			run := "npm run " + name
+			if name == "start" {
+				run = "npm start"
+			}
+			s.did(m.Path, lineOf(m.Source, from), "Start automatic instrumentation with the program: `"+run+"`")
 			started = true
 		}
 	}
@@ -112,7 +132,7 @@ func (s *service) npm(m *configfile.File) bool {
 		if !ok {
 			continue
 		}
-		if start != nil && npmStart.MatchString(commandOf(f)) {
+		if run := npmStart.FindStringSubmatch(commandOf(f)); run != nil && starts[run[1]] != nil {
 			if line, ok := s.before(f, stage, "ENV OTEL_SERVICE_NAME="+quoteDocker(s.name)); ok {
 				s.did(f.Path, line, "Name the service")
 			}
@@ -129,7 +149,7 @@ func (s *service) npm(m *configfile.File) bool {
 			started, inImage, inOptions = true, true, true
 		}
 	}
-	if !started && (start == nil || !strings.Contains(start[2], nodePackage)) {
+	if !started {
 		s.leave(m.Path, 0, "Start the program with `NODE_OPTIONS="+strconv.Quote(options(""))+"`: no script and no Dockerfile that starts it was found")
 	}
 	s.deployments(images, func(f *configfile.File, container *yaml.Node) []variable {
@@ -139,7 +159,7 @@ func (s *service) npm(m *configfile.File) bool {
 		switch {
 		case inOptions:
 			return []variable{{name: "NODE_OPTIONS", value: options, mark: nodePackage, image: true}}
-		case command == nil || inImage || slices.Contains(words, "start"):
+		case command == nil || inImage || slices.ContainsFunc(words, func(word string) bool { return word == "start" || starts[word] != nil }):
 		case len(words) > 0 && path.Base(words[0]) == "node":
 			return []variable{{name: "NODE_OPTIONS", value: options, mark: nodePackage}}
 		default:
