@@ -349,11 +349,13 @@ func (s *service) setUp(f *goFile, start *syntax.Node) bool {
 	s.did(file, 0, "Set the SDK up: traces and metrics by OTLP over HTTP, configured by `OTEL_*` variables; metrics of the Go runtime")
 	end := newline(f.Source)
 	statement := "\tdefer startTelemetry()()" + end
-	rest, _, more := bytes.Cut(f.Source[at:], []byte("\n"))
+	rest, after, more := bytes.Cut(f.Source[at:], []byte("\n"))
 	switch text := bytes.TrimSpace(rest); {
 	case more && (len(text) == 0 || bytes.HasPrefix(text, []byte("//"))):
 		at += len(rest) + 1
-		statement += end
+		if next, _, _ := bytes.Cut(after, []byte("\n")); len(bytes.TrimSpace(next)) > 0 {
+			statement += end
+		}
 	default:
 		statement = end + statement
 	}
@@ -398,13 +400,17 @@ func (s *service) require(m *configfile.File, modules []string) error {
 	}
 	slices.Sort(modules)
 	var names []string
+	required := slices.Clone(f.Require)
 	for _, module := range slices.Compact(modules) {
-		if err := f.AddRequire(module, goVersion(module)); err != nil {
-			return fmt.Errorf("require %s: %w", module, err)
+		r := &modfile.Require{Mod: xmodule.Version{Path: module, Version: goVersion(module)}}
+		if i := slices.IndexFunc(required, func(r *modfile.Require) bool { return r.Mod.Path == module }); i >= 0 {
+			required[i] = r
+		} else {
+			required = append(required, r)
 		}
 		names = append(names, "`"+module+"`")
 	}
-	f.SetRequireSeparateIndirect(f.Require)
+	f.SetRequireSeparateIndirect(required)
 	f.Cleanup()
 	after, err := f.Format()
 	if err != nil {

@@ -752,6 +752,30 @@ func TestGoReleases(t *testing.T) {
 	}
 }
 
+// TestGoBlocks: requirements are added to the block of those that the code imports.
+func TestGoBlocks(t *testing.T) {
+	const (
+		indirect = "github.com/stretchr/objx v0.5.2 // indirect\n"
+		sdk      = "\tgo.opentelemetry.io/otel/sdk v1.47.0\n"
+	)
+	for name, tt := range map[string]struct{ required, before, after string }{
+		"two blocks":   {"require (\n\tgithub.com/labstack/echo v3.3.10+incompatible\n)\n\nrequire (\n\t" + indirect + ")\n", sdk, indirect},
+		"a line after": {"require github.com/labstack/echo v3.3.10+incompatible\n\nrequire (\n\t" + indirect + ")\n", sdk, indirect},
+		"one block":    {"require (\n\tgithub.com/labstack/echo v3.3.10+incompatible\n\t" + indirect + ")\n", sdk, indirect},
+		"an indirect":  {"require (\n\tgithub.com/labstack/echo v3.3.10+incompatible\n)\n\nrequire (\n\t" + indirect + "\tgo.opentelemetry.io/otel/sdk v1.40.0 // indirect\n)\n", sdk, indirect},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "shop")
+			apply(t, dir, instrument.Minimum, map[string]string{"go.mod": "module example.com/a\n\ngo 1.26.0\n\n" + tt.required, "main.go": "package main\n\nimport \"net/http\"\n\nfunc main() { _ = http.ListenAndServe(\":1\", nil) }\n"})
+			text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+			require.NoError(t, err)
+			_, rest, ok := strings.Cut(string(text), tt.before)
+			require.True(t, ok, string(text))
+			require.Contains(t, rest, tt.after)
+		})
+	}
+}
+
 // TestForms: manifests keep their form, and a step says what is left of it.
 func TestForms(t *testing.T) {
 	const program = "package main\n\nimport \"net/http\"\n\nfunc main() { _ = http.ListenAndServe(\":1\", nil) }\n"
@@ -844,14 +868,15 @@ func TestGoWorkspace(t *testing.T) {
 func TestGoMain(t *testing.T) {
 	const setup = "\tdefer startTelemetry()()\n"
 	for name, tt := range map[string]struct{ body, want string }{
-		"lines":           {"{\n\tprintln(1)\n}", "{\n" + setup + "\n\tprintln(1)\n}"},
-		"one line":        {"{ println(1) }", "{\n" + setup + "\tprintln(1)\n}"},
-		"a comment":       {"{ // start\n\tprintln(1)\n}", "{ // start\n" + setup + "\n\tprintln(1)\n}"},
-		"a block comment": {"{ /* start */ println(1) }", "{\n" + setup + "\t/* start */ println(1)\n}"},
-		"a blank line":    {"{\n\n\tprintln(1)\n}", "{\n" + setup + "\n\tprintln(1)\n}"},
-		"nothing":         {"{}", "{\n" + setup + "}"},
-		"no format":       {"{\n  println(1)\n}", "{\n" + setup + "\n  println(1)\n}"},
-		"CRLF":            {"{\r\n\tprintln(1)\r\n}", "{\r\n\tdefer startTelemetry()()\r\n\r\n\tprintln(1)\r\n}"},
+		"lines":            {"{\n\tprintln(1)\n}", "{\n" + setup + "\n\tprintln(1)\n}"},
+		"one line":         {"{ println(1) }", "{\n" + setup + "\tprintln(1)\n}"},
+		"a comment":        {"{ // start\n\tprintln(1)\n}", "{ // start\n" + setup + "\n\tprintln(1)\n}"},
+		"a block comment":  {"{ /* start */ println(1) }", "{\n" + setup + "\t/* start */ println(1)\n}"},
+		"a blank line":     {"{\n\n\tprintln(1)\n}", "{\n" + setup + "\n\tprintln(1)\n}"},
+		"nothing":          {"{}", "{\n" + setup + "}"},
+		"no format":        {"{\n  println(1)\n}", "{\n" + setup + "\n  println(1)\n}"},
+		"no format, blank": {"{\n\n  println(1)\n}", "{\n" + setup + "\n  println(1)\n}"},
+		"CRLF":             {"{\r\n\tprintln(1)\r\n}", "{\r\n\tdefer startTelemetry()()\r\n\r\n\tprintln(1)\r\n}"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
