@@ -119,6 +119,10 @@ runtime jvm 17 [JavaLanguageVersion.of(17)]
 io.opentelemetry:opentelemetry-bom 1.30.0 bom ["io.opentelemetry:opentelemetry-bom:$otel"]
 c:d 2 development ["c:d:2"]
 `},
+		{"build.gradle", "def otel = '1.30.0'\ndependencies {\n  implementation group: 'io.opentracing', name: 'opentracing-api', version: '0.33.0'\n  // implementation group: 'a', name: 'b'\n  testImplementation(group: 'io.opentelemetry', name: 'opentelemetry-api', version: otel)\n  exclude group: 'c', module: 'd'\n}\n", `manifest maven
+io.opentracing:opentracing-api 0.33.0 [group: 'io.opentracing', name: 'opentracing-api', version: '0.33.0']
+io.opentelemetry:opentelemetry-api 1.30.0 development [group: 'io.opentelemetry', name: 'opentelemetry-api', version: otel]
+`},
 		{"gradle/libs.versions.toml", "[versions]\notel = \"1.30.0\"\n[libraries]\napi = { module = \"io.opentelemetry:opentelemetry-api\", version.ref = \"otel\" }\nsdk = \"io.opentelemetry:opentelemetry-sdk:1.31.0\"\n", `manifest maven
 io.opentelemetry:opentelemetry-api 1.30.0 [api]
 io.opentelemetry:opentelemetry-sdk 1.31.0 [sdk]

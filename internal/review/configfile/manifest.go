@@ -368,8 +368,11 @@ func (f *File) versionCatalog() error {
 	return err
 }
 
-// coordinates are group:artifact:version in quotes, in a Gradle script.
-var coordinates = regexp.MustCompile(`["']([A-Za-z0-9_.-]+:[A-Za-z0-9_.-]+)(?::([^"'@:]*))?[^"']*["']`)
+// coordinates are group:artifact:version in quotes, in a Gradle script, and gradleNamed are the same with names.
+var (
+	coordinates = regexp.MustCompile(`["']([A-Za-z0-9_.-]+:[A-Za-z0-9_.-]+)(?::([^"'@:]*))?[^"']*["']`)
+	gradleNamed = regexp.MustCompile(`\bgroup\s*[:=]\s*["']([A-Za-z0-9_.-]+)["']\s*,\s*name\s*[:=]\s*["']([A-Za-z0-9_.-]+)["'](?:\s*,\s*version\s*[:=]\s*["']?([^"',)\s]*)["']?)?`)
+)
 
 var (
 	gradleVariable = regexp.MustCompile(`(?m)^\s*(?:ext\.|def\s+|val\s+|set\()?["']?([A-Za-z][A-Za-z0-9_.]*)["']?\s*[,=]\s*["']([0-9][^"'$]*)["']`)
@@ -395,17 +398,33 @@ func (f *File) gradle() {
 			for _, m := range coordinates.FindAllSubmatchIndex(line, 4) {
 				d := Dependency{Name: string(line[m[2]:m[3]]), Start: offset + m[0], End: offset + m[1], Development: gradleScope.Match(line[:m[0]])}
 				if m[4] >= 0 {
-					d.Version = string(line[m[4]:m[5]])
-					if name, ok := strings.CutPrefix(d.Version, "$"); ok {
-						d.Version = versions[strings.Trim(name, "{}")]
-					}
+					d.Version = gradleVersion(string(line[m[4]:m[5]]), versions)
 				}
 				d.BOM = bytes.Contains(line[:m[0]], []byte("latform")) || strings.HasSuffix(d.Name, "-bom") || bytes.Contains(line[:m[0]], []byte("mavenBom"))
+				f.addDependency(d)
+			}
+			if m := gradleNamed.FindSubmatchIndex(line); m != nil {
+				d := Dependency{Name: string(line[m[2]:m[3]]) + ":" + string(line[m[4]:m[5]]), Start: offset + m[0], End: offset + m[1], Development: gradleScope.Match(line[:m[0]])}
+				if m[6] >= 0 {
+					d.Version = gradleVersion(string(line[m[6]:m[7]]), versions)
+				}
+				d.BOM = bytes.Contains(line[:m[0]], []byte("latform")) || strings.HasSuffix(d.Name, "-bom")
 				f.addDependency(d)
 			}
 		}
 		offset += len(line)
 	}
+}
+
+// gradleVersion returns a version, which may be that of a variable.
+func gradleVersion(version string, variables map[string]string) string {
+	if name, ok := strings.CutPrefix(version, "$"); ok {
+		return variables[strings.Trim(name, "{}")]
+	}
+	if v, ok := variables[version]; ok {
+		return v
+	}
+	return version
 }
 
 var gem = regexp.MustCompile(`^\s*gem\s*\(?\s*["']([A-Za-z0-9_.-]+)["'](?:\s*,\s*["']([^"']+)["'])?`)
