@@ -270,6 +270,29 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+// TestDependencies: steps name the dependencies that a migration does not replace, and no packages that nothing needs.
+func TestDependencies(t *testing.T) {
+	const java = "import io.opentracing.Span;\nimport io.opentracing.util.GlobalTracer;\n\nclass A {\n    void f() {\n        Span span = GlobalTracer.get().buildSpan(\"f\").start();\n        span.finish();\n    }\n}\n"
+	for name, tt := range map[string]struct {
+		files     map[string]string
+		want, not string // in steps
+	}{
+		"a requirement by URL": {map[string]string{"requirements.txt": "flask\ngit+https://github.com/DataDog/dd-trace-py@v0.29.0#egg=ddtrace\n", "a.py": "import os\nimport ddtrace\n\nprint(os.name)\n"}, "requirements.txt:0: Remove the dependencies of the old libraries: the requirements name none in a form that is read.", "Install the packages"},
+		"a requirement":        {map[string]string{"requirements.txt": "ddtrace\n", "a.py": "from ddtrace import tracer\n\nwith tracer.trace('a'):\n    pass\n"}, "Install the packages of OpenTelemetry (opentelemetry-api, ", "Remove the dep"},
+		"names in Gradle":      {map[string]string{"build.gradle": "dependencies {\n    implementation group: 'io.opentracing', name: 'opentracing-util', version: '0.33.0'\n    implementation group: 'io.opentracing.contrib', name: 'opentracing-spring-jaeger-starter', version: '3.1.2'\n}\n", "src/main/java/A.java": java}, "build.gradle:3: io.opentracing.contrib:opentracing-spring-jaeger-starter is in no table", "Add the dep"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := migrated(t, write(t, tt.files))
+			var steps strings.Builder
+			for _, s := range p.Steps {
+				fmt.Fprintf(&steps, "%s:%d: %s\n", s.File, s.Line, s.Text)
+			}
+			require.Contains(t, steps.String(), tt.want)
+			require.NotContains(t, steps.String(), tt.not)
+		})
+	}
+}
+
 const (
 	goMod  = "module example.com/shop\n\ngo 1.26.0\n\nrequire github.com/opentracing/opentracing-go v1.2.0\n"
 	goFile = "package shop\n\nimport (\n\t\"context\"\n\n\t\"github.com/opentracing/opentracing-go\"\n%s)\n\n%s\n\nvar _ context.Context\nvar _ opentracing.Span\n"

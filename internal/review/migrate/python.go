@@ -746,12 +746,14 @@ func pythonManifest(u *scriptUnit) {
 	if u.packages["opentelemetry-distro"] {
 		u.commands("ddtrace")
 	}
+	named := false
 	for _, name := range u.requirementFiles() {
 		list, source := u.dependencies(name)
 		old, missing := u.replacement(list)
 		if len(old) == 0 {
 			continue
 		}
+		named = true
 		if !strings.HasSuffix(name, ".txt") {
 			u.open(name, 0, "Replace the dependencies of the old libraries by %s.", strings.Join(slices.Sorted(maps.Keys(u.packages)), ", "))
 			continue
@@ -769,21 +771,26 @@ func pythonManifest(u *scriptUnit) {
 		sortEdits(edits)
 		u.change(name, source, []byte(replace(source, 0, len(source), edits)))
 	}
-	u.requirementDirectory()
+	named = u.requirementDirectory() || named
 	name := path.Join(u.dir, "requirements.txt")
 	if files := u.requirementFiles(); !slices.Contains(files, name) && len(files) > 0 {
 		name = files[0]
 	}
-	u.open(name, 0, "Install the packages of OpenTelemetry (%s) and update the lock file, if there is one.", strings.Join(slices.Sorted(maps.Keys(u.packages)), ", "))
+	if !named && len(u.requirementFiles()) > 0 {
+		u.open(name, 0, "Remove the dependencies of the old libraries: the requirements name none in a form that is read.")
+	}
+	if len(u.packages) > 0 {
+		u.open(name, 0, "Install the packages of OpenTelemetry (%s) and update the lock file, if there is one.", strings.Join(slices.Sorted(maps.Keys(u.packages)), ", "))
+	}
 }
 
 var pyRequirement = regexp.MustCompile(`(?m)^[ \t]*[\w.-]+`)
 
 // requirementDirectory names the files in a directory of requirements that have an old library. A review does not list them.
-func (u *scriptUnit) requirementDirectory() {
+func (u *scriptUnit) requirementDirectory() (named bool) {
 	files, err := fs.ReadDir(u.root.FS(), path.Join(cmp.Or(u.dir, "."), "requirements"))
 	if err != nil {
-		return
+		return false
 	}
 	for _, f := range files {
 		name := path.Join(u.dir, "requirements", f.Name())
@@ -794,7 +801,9 @@ func (u *scriptUnit) requirementDirectory() {
 		for _, m := range pyRequirement.FindAllIndex(source, -1) {
 			if oldPackage(strings.ToLower(strings.ReplaceAll(strings.TrimSpace(string(source[m[0]:m[1]])), "_", "-"))) {
 				u.open(name, bytes.Count(source[:m[0]], []byte{'\n'})+1, "Replace the dependency of the old library by %s.", strings.Join(slices.Sorted(maps.Keys(u.packages)), ", "))
+				named = true
 			}
 		}
 	}
+	return named
 }
