@@ -1243,9 +1243,40 @@ func (r *goRewriter) leaving(c *ast.CallExpr) {
 			r.unit.block(r.f, a, "%s is passed to %s, a function of a package that is not read.", r.brief(a), r.brief(c.Fun))
 		}
 	}
-	if s, ok := c.Fun.(*ast.SelectorExpr); ok && goSpanMethods[s.Sel.Name] && !r.isPackage(s.X) && r.f.imported(isGoSource) && !r.done[s.Sel] {
+	if s, ok := c.Fun.(*ast.SelectorExpr); ok && goSpanMethods[s.Sel.Name] && !r.isPackage(s.X) && r.f.imported(isGoSource) && !r.done[s.Sel] && !r.mocks(s.X) {
 		r.unit.block(r.f, c, "%s may be a method of a span: the type of %s is not known.", r.brief(c.Fun), r.brief(s.X))
 	}
+}
+
+// mocks reports whether a variable is a controller of gomock, whose Finish is that of no span.
+func (r *goRewriter) mocks(e ast.Expr) bool {
+	id, ok := e.(*ast.Ident)
+	if !ok {
+		return false
+	}
+	found := false
+	ast.Inspect(r.f.tree, func(n ast.Node) bool {
+		a, ok := n.(*ast.AssignStmt)
+		if !ok || len(a.Lhs) != 1 || len(a.Rhs) != 1 || a.Tok != token.DEFINE {
+			return true
+		}
+		name, ok := a.Lhs[0].(*ast.Ident)
+		if !ok || r.info.Defs[name] == nil || r.info.Defs[name] != r.info.Uses[id] {
+			return true
+		}
+		call, ok := a.Rhs[0].(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		if s, ok := call.Fun.(*ast.SelectorExpr); ok && s.Sel.Name == "NewController" {
+			if id, ok := s.X.(*ast.Ident); ok {
+				p, ok := r.info.Uses[id].(*types.PkgName)
+				found = found || ok && path.Base(p.Imported().Path()) == "gomock"
+			}
+		}
+		return true
+	})
+	return found
 }
 
 // isID reports whether a type is an id of OpenCensus, whose text stays the same.

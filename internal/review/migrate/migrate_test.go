@@ -234,6 +234,13 @@ func TestFiles(t *testing.T) {
 			[]string{"const { ROOT_CONTEXT, trace } = require('@opentelemetry/api')", ".startSpan('a', {}, trace.setSpan(ROOT_CONTEXT, parentSpan))"},
 			[]string{"REFERENCE", "opentracing"},
 		},
+		"a controller of mocks beside spans": {
+			golang("\t\"context\"\n\n\t\"github.com/golang/mock/gomock\"\n\t\"github.com/opentracing/opentracing-go\"\n",
+				"func f(ctx context.Context, t gomock.TestReporter) {\n\tctrl := gomock.NewController(t)\n\tdefer ctrl.Finish()\n\tspan, _ := opentracing.StartSpanFromContext(ctx, \"a\")\n\tdefer span.Finish()\n}\n"),
+			"a.go",
+			[]string{"defer ctrl.Finish()", "defer span.End()"},
+			nil,
+		},
 		"an import that only the agent's address uses": {
 			golang("\t\"net\"\n\t\"os\"\n\n\t\"gopkg.in/DataDog/dd-trace-go.v1/ddtrace/tracer\"\n",
 				"func f() {\n\ttracer.Start(tracer.WithService(\"x\"), tracer.WithAgentAddr(net.JoinHostPort(os.Getenv(\"DD_AGENT_HOST\"), \"8126\")))\n\tdefer tracer.Stop()\n\ts := tracer.StartSpan(\"a\")\n\ts.Finish()\n}\n"),

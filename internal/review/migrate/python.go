@@ -786,7 +786,8 @@ func pythonManifest(u *scriptUnit) {
 
 var pyRequirement = regexp.MustCompile(`(?m)^[ \t]*[\w.-]+`)
 
-// requirementDirectory names the files in a directory of requirements that have an old library. A review does not list them.
+// requirementDirectory names the files in a directory of requirements that have an old library, and reports whether there are any.
+// A review does not list them.
 func (u *scriptUnit) requirementDirectory() (named bool) {
 	files, err := fs.ReadDir(u.root.FS(), path.Join(cmp.Or(u.dir, "."), "requirements"))
 	if err != nil {
