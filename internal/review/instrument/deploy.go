@@ -37,10 +37,15 @@ func (s *service) deployments(images []*configfile.File, starts func(f *configfi
 		starts = func(*configfile.File, *yaml.Node) []variable { return nil }
 	}
 	for _, f := range s.configs {
+		written := generated.Match(f.Source[:min(len(f.Source), headerBytes)])
 		for _, deployed := range f.Services {
 			switch f.Kind {
 			case configfile.Compose:
 				if !s.builds(f, deployed, images) {
+					continue
+				}
+				if written {
+					s.leave(f.Path, 0, generatedStep)
 					continue
 				}
 				container := child(configfile.Get(f.YAML, "services"), deployed.Name)
@@ -60,7 +65,9 @@ func (s *service) deployments(images []*configfile.File, starts func(f *configfi
 					{name: "OTEL_EXPORTER_OTLP_ENDPOINT", value: "${OTEL_EXPORTER_OTLP_ENDPOINT:-http://host.docker.internal:4318}"},
 				}, more, added))
 			case configfile.Kubernetes:
-				if container := s.container(f, deployed); container != nil {
+				if container := s.container(f, deployed); container != nil && written {
+					s.leave(f.Path, 0, generatedStep)
+				} else if container != nil {
 					s.variables(f, deployed.Name, container, "env", slices.Concat([]variable{
 						{name: "OTEL_SERVICE_NAME", value: s.name},
 						{name: "OTEL_POD_UID", field: "metadata.uid"}, // before the variable that refers to it
@@ -72,6 +79,14 @@ func (s *service) deployments(images []*configfile.File, starts func(f *configfi
 		}
 	}
 }
+
+// generated matches the header of a deployment file that a program writes.
+var generated = regexp.MustCompile(`(?im)^#.*\b(auto-?generated|generated (by|from)|do not (manually )?edit)\b`)
+
+const (
+	headerBytes   = 2 << 10
+	generatedStep = "The file is left: it says that it is generated. Set the variables of its services in what it is generated from"
+)
 
 // builds reports whether a service of a Compose file is built from the directory of the service, or by one of its Dockerfiles.
 func (s *service) builds(f *configfile.File, deployed configfile.Service, images []*configfile.File) bool {
@@ -561,7 +576,8 @@ func (s *service) before(f *configfile.File, stage []instruction, lines ...strin
 			return lineOf(f.Source, i.start), true
 		}
 	}
-	s.leave(f.Path, 0, fmt.Sprintf("Add to the image what starts the program: `%s`: no CMD or ENTRYPOINT was found", strings.Join(lines, " ")))
+	text := strings.ReplaceAll(strings.Join(lines, "\n"), " \\\n   ", "")
+	s.leave(f.Path, 0, fmt.Sprintf("Add to the image what starts the program: `%s`: no CMD or ENTRYPOINT was found", strings.ReplaceAll(text, "\n", "` and `")))
 	return 0, false
 }
 

@@ -56,8 +56,9 @@ func (s *service) java() bool {
 			"ENV OTEL_SERVICE_NAME="+quoteDocker(s.name)+" \\", "    JAVA_TOOL_OPTIONS="+quoteOptions(agent.name, agent.value))
 		if ok {
 			s.did(f.Path, line, "Add the Java agent "+javaAgent+" to the image and start it with the program")
-			started, options = true, []variable{agent}
+			options = []variable{agent}
 		}
+		started = true
 	}
 	if !started {
 		s.leave(m.Path, 0, "Start the program with `-javaagent:"+path.Base(javaAgentFile)+"`, from "+strings.TrimSuffix(javaAgentURL, "/"+path.Base(javaAgentURL))+": no Dockerfile that starts it was found")

@@ -146,8 +146,9 @@ func (s *service) npm(m *configfile.File) bool {
 		if line, ok := s.before(f, stage, "ENV OTEL_SERVICE_NAME="+quoteDocker(s.name)+" \\", "    NODE_OPTIONS="+quoteOptions("NODE_OPTIONS", options(commandOf(f)))); ok {
 			hooks(options(commandOf(f)))
 			s.did(f.Path, line, "Start automatic instrumentation with the program of the image")
-			started, inImage, inOptions = true, true, true
+			inImage, inOptions = true, true
 		}
+		started = true
 	}
 	if !started {
 		s.leave(m.Path, 0, "Start the program with `NODE_OPTIONS="+strconv.Quote(options(""))+"`: no script and no Dockerfile that starts it was found")
@@ -196,16 +197,16 @@ func commandOf(f *configfile.File) string {
 // addNode adds the dependencies to a manifest, those of a program of ES modules too.
 func (s *service) addNode(m *configfile.File, modules bool) bool {
 	api, auto, hooks := nodeAPI20, nodeAuto20, nodeHooks20
-	runtime := m.RuntimeVersion
+	runtime, says := m.RuntimeVersion, "the manifest allows "
 	for _, f := range s.dockerfiles(runtimeNode) {
 		if f.RuntimeVersion != "" {
-			runtime = f.RuntimeVersion
+			runtime, says = f.RuntimeVersion, "the image has "
 		}
 	}
 	if major := firstNumber(runtime); major >= 23 || major == 22 && !strings.Contains(runtime, ".") {
 		api, auto, hooks = nodeAPI, nodeAuto, nodeHooksVersion
 	} else if major > 0 && major < 18 {
-		s.leave(m.Path, 0, "Nothing is added: the SDK of today needs Node.js 18.19 or newer, and the project runs on "+strconv.Itoa(major))
+		s.leave(m.Path, 0, "Nothing is added: the SDK of today needs Node.js 18.19 or newer, and "+says+strconv.Itoa(major))
 		return false
 	}
 	add := []string{`"@opentelemetry/api": "` + api + `"`, `"` + nodePackage + `": "` + auto + `"`}
