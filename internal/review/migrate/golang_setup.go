@@ -146,8 +146,9 @@ const jaegerPropagation = "Requests carry traceparent instead of uber-trace-id. 
 // jaegerSetupOf returns the setup of the configuration that a method is called on.
 func (r *goRewriter) jaegerSetupOf(c *ast.CallExpr) *jaegerSetup {
 	for _, o := range c.Args {
-		switch _, name := r.call(o); name {
-		case "jaegercfg.Logger", "jaegercfg.Gen128Bit":
+		switch call, name := r.call(o); {
+		case name == "jaegercfg.Logger", name == "jaegercfg.Gen128Bit",
+			name == "jaegercfg.Metrics" && len(call.Args) == 1 && r.symbol(call.Args[0]) == "jaegermetrics.NullFactory":
 			r.mark(o)
 		default:
 			r.fail(o, "%s is in no table as an option of the tracer.", r.brief(o))

@@ -15,6 +15,8 @@ var goSources = map[string]string{
 	"github.com/opentracing/opentracing-go/ext":        "otext",
 	"github.com/uber/jaeger-client-go":                 "jaeger",
 	"github.com/uber/jaeger-client-go/config":          "jaegercfg",
+	"github.com/uber/jaeger-client-go/log":             "jaegerlog",
+	"github.com/uber/jaeger-lib/metrics":               "jaegermetrics",
 	"go.opencensus.io/trace":                           "oc",
 	"contrib.go.opencensus.io/exporter/ocagent":        "ocagent",
 	"github.com/openzipkin/zipkin-go":                  "zipkin",

@@ -234,6 +234,13 @@ func TestFiles(t *testing.T) {
 			[]string{"const { ROOT_CONTEXT, trace } = require('@opentelemetry/api')", ".startSpan('a', {}, trace.setSpan(ROOT_CONTEXT, parentSpan))"},
 			[]string{"REFERENCE", "opentracing"},
 		},
+		"the logger and the metrics of the Jaeger client": {
+			golang("\t\"log\"\n\n\t\"github.com/opentracing/opentracing-go\"\n\t\"github.com/uber/jaeger-client-go\"\n\tjaegercfg \"github.com/uber/jaeger-client-go/config\"\n\tjaegerlog \"github.com/uber/jaeger-client-go/log\"\n\t\"github.com/uber/jaeger-lib/metrics\"\n",
+				"func f() {\n\tcfg := jaegercfg.Configuration{ServiceName: \"s\", Sampler: &jaegercfg.SamplerConfig{Type: jaeger.SamplerTypeConst, Param: 1}}\n\ttracer, closer, err := cfg.NewTracer(\n\t\tjaegercfg.Logger(jaegerlog.StdLogger),\n\t\tjaegercfg.Metrics(metrics.NullFactory),\n\t)\n\tif err != nil {\n\t\tlog.Fatal(err)\n\t}\n\tdefer closer.Close()\n\topentracing.SetGlobalTracer(tracer)\n}\n"),
+			"a.go",
+			[]string{"_, closer, err := newTracer(\"s\", sdktrace.WithSampler("},
+			[]string{"jaeger-", "opentracing"},
+		},
 		"a controller of mocks beside spans": {
 			golang("\t\"context\"\n\n\t\"github.com/golang/mock/gomock\"\n\t\"github.com/opentracing/opentracing-go\"\n",
 				"func f(ctx context.Context, t gomock.TestReporter) {\n\tctrl := gomock.NewController(t)\n\tdefer ctrl.Finish()\n\tspan, _ := opentracing.StartSpanFromContext(ctx, \"a\")\n\tdefer span.Finish()\n}\n"),
