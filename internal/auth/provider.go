@@ -241,16 +241,19 @@ func (p *Provider) checkSignature(ctx context.Context, t *token) (fetch int, err
 	}
 }
 
-// signed reports whether one of the keys signed a token. Anyone may have sent the token, so it takes its turn as
-// assay.Anonymous, and forged tokens delay each other.
+// signatures is the key of the turns of signatures.
+const signatures = "signatures"
+
+// signed reports whether one of the keys signed a token. Anyone may have sent the token, so all take turns as one
+// organization, and forged tokens delay each other. Pages without a session, which are assay.Anonymous, do not delay them.
 func (p *Provider) signed(ctx context.Context, t *token, keys []jose.JSONWebKey) (bool, error) {
 	if len(keys) == 0 {
 		return false, nil
 	}
-	if err := p.cfg.CPU.Acquire(ctx, assay.Anonymous); err != nil {
+	if err := p.cfg.CPU.Acquire(ctx, signatures); err != nil {
 		return false, &assay.Error{Code: assay.CodeUnavailable, Message: "too many tokens are waiting to be verified", Err: err}
 	}
-	defer p.cfg.CPU.Release(assay.Anonymous)
+	defer p.cfg.CPU.Release(signatures)
 	return t.signedWithOne(keys), nil
 }
 

@@ -481,7 +481,8 @@ func TestCandidates(t *testing.T) {
 	}
 }
 
-// TestForgedTokensTakeTurns: tokens whose signature is not known wait for each other, and tokens in use for none.
+// TestForgedTokensTakeTurns: tokens whose signature is not known wait for each other but not for pages, and tokens
+// in use for none.
 func TestForgedTokensTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cpu, start := fair.NewSemaphore(2, 1), time.Now()
@@ -508,7 +509,10 @@ func TestForgedTokensTakeTurns(t *testing.T) {
 		forged := used[:len(used)-4] + "AAAA"
 		check("", 0, used)
 		check(assay.CodeInvalidToken, 0, forged)
-		require.NoError(t, cpu.Acquire(t.Context(), assay.Anonymous))
+		require.NoError(t, cpu.Acquire(t.Context(), assay.Anonymous)) // a page without a session
+		check("", 0, issue(map[string]any{"sub": "user-3"}))
+		cpu.Release(assay.Anonymous)
+		require.NoError(t, cpu.Acquire(t.Context(), signatures))
 		check("", 0, used)
 		for _, token := range []Secret{forged, fresh} {
 			check(assay.CodeUnavailable, time.Second, token)
@@ -522,7 +526,7 @@ func TestForgedTokensTakeTurns(t *testing.T) {
 		check("", 0, used)
 		fetched(publicSet(t, map[string]crypto.Signer{"ES384": keys["ES384"], "RS256": keys["RS256"]}))
 		check(assay.CodeUnavailable, time.Second, used)
-		cpu.Release(assay.Anonymous)
+		cpu.Release(signatures)
 		for range 3 {
 			check("", 0, used)
 			check("", 0, fresh)
