@@ -99,19 +99,52 @@ func TestSemaphoreFewest(t *testing.T) {
 	require.Equal(t, 1<<3|1|1<<1|1<<4, admitted(), "equal holders, the turn of c is before that of a")
 }
 
+// TestEnterTakesTurns: Enter and Acquire take turns for a key, each in the order of the requests.
+func TestEnterTakesTurns(t *testing.T) {
+	for requests, want := range map[string]string{
+		"aaaee": "eaeaa", // a response waits for one Acquire, however many wait
+		"eeeaa": "eaeae", // and the reverse
+		"aaa":   "aaa",
+		"eee":   "eee",
+	} {
+		s := NewSemaphore(1, 1)
+		require.Nil(t, s.request("k", false))
+		var waiting []<-chan struct{}
+		for _, r := range requests {
+			waiting = append(waiting, s.request("k", r == 'e'))
+		}
+		got, next := "", map[byte]int{}
+		for range requests {
+			s.Release("k")
+			for i, w := range waiting {
+				select {
+				case <-w:
+					kind := requests[i]
+					require.GreaterOrEqual(t, i, next[kind], "first in, first out")
+					got, next[kind], waiting[i] = got+string(kind), i, nil
+				default:
+				}
+			}
+		}
+		require.Equal(t, want, got, requests)
+	}
+}
+
 // TestSemaphoreModel: no slot is lost or idle while a key waits, and the key with the fewest holders is admitted
-// next.
+// next. For a key, Enter and Acquire take turns.
 func TestSemaphoreModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 6).Draw(t, "n")
 		each := rapid.IntRange(1, n).Draw(t, "each")
 		s := NewSemaphore(n, each)
 		type waiter struct {
-			key string
-			c   <-chan struct{}
+			key   string
+			first bool
+			c     <-chan struct{}
 		}
 		var waiting []waiter
 		held, all := make(map[string]int), 0
+		entered := make(map[string]bool) // the kind of the last that waited
 		keys := rapid.SampledFrom([]string{"a", "a", "a", "b", "b", "c", "d"})
 		// settle records the admitted waiters, of at most one key.
 		settle := func(t *rapid.T) {
@@ -121,8 +154,14 @@ func TestSemaphoreModel(t *testing.T) {
 					for _, other := range waiting {
 						require.False(t, held[other.key] < held[w.key] && held[other.key] < each, "%s before %s", w.key, other.key)
 					}
+					i := slices.IndexFunc(waiting, func(o waiter) bool { return o.key == w.key && o.first == w.first })
+					require.Equal(t, w, waiting[i], "first in, first out")
+					if w.first == entered[w.key] {
+						require.False(t, slices.ContainsFunc(waiting, func(o waiter) bool { return o.key == w.key && o.first != w.first }), "%s takes turns", w.key)
+					}
 					held[w.key]++
 					all++
+					entered[w.key] = w.first
 					return true
 				default:
 					return false
@@ -131,9 +170,9 @@ func TestSemaphoreModel(t *testing.T) {
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"acquire": func(t *rapid.T) {
-				key := keys.Draw(t, "key")
-				if c := s.request(key, false); c != nil {
-					waiting = append(waiting, waiter{key, c})
+				key, first := keys.Draw(t, "key"), rapid.Bool().Draw(t, "first")
+				if c := s.request(key, first); c != nil {
+					waiting = append(waiting, waiter{key, first, c})
 				} else {
 					held[key]++
 					all++
@@ -146,6 +185,11 @@ func TestSemaphoreModel(t *testing.T) {
 					s.Release(key)
 				}
 				settle(t)
+				for key := range entered {
+					if _, ok := s.keys[key]; !ok {
+						delete(entered, key)
+					}
+				}
 			},
 			"abandon": func(t *rapid.T) {
 				if len(waiting) > 0 {

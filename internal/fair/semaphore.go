@@ -11,7 +11,7 @@ import (
 
 // Semaphore limits the number of concurrent holders. Of the waiting keys, the one with the fewest holders is admitted
 // next, so a key within its share waits for at most one holder to end, and for other keys within their share. Keys
-// with the same number of holders take turns. The callers limit the number of waiters. It is safe for concurrent use.
+// with the same number of holders take turns, as do Enter and Acquire for a key. The callers limit the number of waiters. It is safe for concurrent use.
 type Semaphore struct {
 	n      int     // maximum holders
 	each   int     // maximum holders per key
@@ -27,6 +27,23 @@ type Semaphore struct {
 type holders struct {
 	held    int
 	waiting []chan struct{} // each closed when admitted
+	first   int             // of waiting, those of Enter, before those of Acquire
+	entered bool            // Enter had the last turn
+}
+
+// next returns the index in waiting of the next to admit. Enter and Acquire take turns.
+func (h *holders) next() int {
+	if h.entered && h.first < len(h.waiting) {
+		return h.first
+	}
+	return 0
+}
+
+func (h *holders) remove(i int) {
+	if i < h.first {
+		h.first--
+	}
+	h.waiting = slices.Delete(h.waiting, i, i+1)
 }
 
 // NewSemaphore returns a Semaphore for n holders in total and at most each holders per key. Both must be at least 1.
@@ -65,8 +82,8 @@ func (s *Semaphore) wait(ctx context.Context, key string, admitted <-chan struct
 	return context.Cause(ctx)
 }
 
-// Enter is Acquire for a short part of a response, which goes before the other waiting work of the organization. leave is
-// the Release. A nil Semaphore, and requests without an organization, have no limit.
+// Enter is Acquire for a short part of a response. It takes turns with the waiting Acquires of the organization, however
+// many they are. leave is the Release. A nil Semaphore, and requests without an organization, have no limit.
 func (s *Semaphore) Enter(ctx context.Context, organization string) (leave func(), err error) {
 	if s == nil || organization == "" {
 		return func() {}, nil
@@ -89,7 +106,7 @@ func (s *Semaphore) Release(key string) {
 }
 
 // request admits a holder at once and returns nil, or returns a channel to wait for.
-// first is for a holder that goes before those that wait for the key.
+// first is for a holder that takes turns with the others that wait for the key.
 func (s *Semaphore) request(key string, first bool) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +128,8 @@ func (s *Semaphore) request(key string, first bool) <-chan struct{} {
 	}
 	c := make(chan struct{})
 	if first {
-		h.waiting = slices.Insert(h.waiting, 0, c)
+		h.waiting = slices.Insert(h.waiting, h.first, c)
+		h.first++
 	} else {
 		h.waiting = append(h.waiting, c)
 	}
@@ -127,7 +145,7 @@ func (s *Semaphore) abandon(key string, c <-chan struct{}) bool {
 	if i < 0 {
 		return false
 	}
-	h.waiting = slices.Delete(h.waiting, i, i+1)
+	h.remove(i)
 	if len(h.waiting) == 0 {
 		s.order = slices.DeleteFunc(s.order, func(o *holders) bool { return o == h })
 	}
@@ -166,8 +184,10 @@ func (s *Semaphore) admit() {
 		}
 		h := s.order[next]
 		s.take(h)
-		close(h.waiting[0])
-		h.waiting = slices.Delete(h.waiting, 0, 1)
+		i := h.next()
+		close(h.waiting[i])
+		h.entered = i < h.first
+		h.remove(i)
 		s.order = slices.Delete(s.order, next, next+1)
 		if len(h.waiting) > 0 {
 			s.order = append(s.order, h)
