@@ -242,6 +242,8 @@ func (t *Telemetry) WatchLeases(l Leases, kinds ...string) error {
 // scrapeTimeout is the timeout of a scrape.
 const scrapeTimeout = 10 * time.Second
 
+const scrapeTimedOut = "Exceeded the timeout of a scrape.\n"
+
 // maxScrapes limits concurrent scrapes of MetricsHandler and of MetricsOf, separately. One organization has at most half
 // of the latter.
 const maxScrapes = 4
@@ -250,8 +252,11 @@ const maxScrapes = 4
 // time of counters.
 func (t *Telemetry) MetricsHandler() http.Handler {
 	options := t.scrapeOptions()
-	options.MaxRequestsInFlight, options.Timeout = maxScrapes, scrapeTimeout
-	return promhttp.HandlerFor(t.registry, options)
+	options.MaxRequestsInFlight = maxScrapes
+	scrape := promhttp.HandlerFor(t.registry, options)
+	return http.TimeoutHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		scrape.ServeHTTP(client{w}, r)
+	}), scrapeTimeout, scrapeTimedOut)
 }
 
 // MetricsOf serves the same metrics as MetricsHandler without the series of organizations other than id.
@@ -263,8 +268,16 @@ func (t *Telemetry) MetricsOf(organizationID string) http.Handler {
 			return // the scrape has ended
 		}
 		defer t.scrapes.Release(organizationID)
-		scrape.ServeHTTP(w, r)
-	}), scrapeTimeout, "Exceeded the timeout of a scrape.\n")
+		scrape.ServeHTTP(client{w}, r)
+	}), scrapeTimeout, scrapeTimedOut)
+}
+
+// client is the client of a scrape. Once it has gone, promhttp would log an error for each metric.
+type client struct{ http.ResponseWriter }
+
+func (c client) Write(b []byte) (int, error) {
+	_, _ = c.ResponseWriter.Write(b)
+	return len(b), nil
 }
 
 func (t *Telemetry) scrapeOptions() promhttp.HandlerOpts {

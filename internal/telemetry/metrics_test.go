@@ -3,7 +3,10 @@
 package telemetry
 
 import (
+	"bytes"
+	"context"
 	"io"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"regexp"
@@ -268,5 +271,29 @@ func TestScrapesTakeTurns(t *testing.T) {
 		require.EqualValues(t, maxScrapes/2+1, running.Load())
 		close(end)
 		all.Wait()
+	})
+}
+
+// TestEndedScrape: a client that disconnects during a scrape is no error.
+func TestEndedScrape(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var logged bytes.Buffer
+		own := start(t, &logged)
+		var disconnect func()
+		var gone chan struct{}
+		require.NoError(t, own.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "slow"}, func() float64 {
+			disconnect()
+			<-gone
+			return 0
+		})))
+		for name, h := range map[string]http.Handler{"all": own.MetricsHandler(), "organization": own.MetricsOf("a")} {
+			ctx, cancel := context.WithCancel(t.Context())
+			disconnect = cancel
+			gone = make(chan struct{})
+			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, "GET", "/metrics", nil))
+			close(gone)
+			synctest.Wait()
+			require.Empty(t, logged.String(), name)
+		}
 	})
 }
