@@ -541,6 +541,7 @@ func TestNoSecrets(t *testing.T) {
 		{`get token: oauth2: "invalid_grant" "Bad Request"`, `get token: oauth2: "aB3dE5" "Bad Request"`},
 		{"decode secret: base64: illegal data", "decode secret: base64: aHVudGVyMg=="},
 		{"verify token: sha256: mismatch", `verify token: "sha256:" mismatch`},
+		{"get token: oauth2: " + strings.Repeat("a", 63), "get token: oauth2: " + strings.Repeat("a", 64)},
 		{"verify token: crypto/rsa: verification error", "verify token=crypto/rsa: verification error"},
 		{"token: java.io.IOException: 401", "token: java.io.IOException2: 401"},
 		{"invalid cookie: /login: no value", "invalid cookie: /Login: no value"},

@@ -21,6 +21,7 @@ var hostile = []string{
 	`\u003d`, `\u0022`, `token\u003d`, `token\u003d\u0022***`, `token\\\u003d\\\u0022***`, "\x1b[0m", "token=\x1b[0m", "token\x1b[0m=", "\x1b[0m=", `\u001b[0m`,
 	`token=" `, `"token=" `, `token=\" `, `token=A('***`, `token=A('`, `token:A("\"***`, "token: a/b: ", "token: oauth2:", "\nglpat-", "\\ncookie: a1b2c3", "DE89+3704+", "DE89%20",
 	`"411 `, `"a":"411 `, `"a":"411 1"`, `"a":       "411"`,
+	"pwd:/pwd:/: " + then + "a", "pwd:/pwd:/:" + then + " ",
 }
 
 // then separates two parts of a hostile text: it repeats the part before and then the part after.

@@ -609,15 +609,17 @@ func startsError(n *name, s []byte, v, end int) bool {
 	if !errorPrefixes[string(value)] && !namesObject(n, value) {
 		return false
 	}
+	const longestWord = 64 // with the blanks before it
+	limit := min(len(s), end+longestWord)
 	from := end
-	for from < len(s) && isBlank(s[from]) {
+	for from < limit && isBlank(s[from]) {
 		from++
 	}
 	if from < len(s) && s[from] == '"' { // oauth2: "invalid_grant"
 		from++
 	}
 	to := from
-	for to < len(s) && (is(s[to], lower) || s[to] == '_') {
+	for to < limit && (is(s[to], lower) || s[to] == '_') {
 		to++
 	}
 	return end < from && from < to && (to == len(s) || is(s[to], stop) || s[to] == ':' || s[to] == '.')
