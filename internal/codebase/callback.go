@@ -28,6 +28,8 @@ type callbackData struct {
 
 	// The question, unless Organization is "".
 	Organization, CreatedBy, Kind string
+	Write                         bool
+	Pulls                         string // what a branch is merged with
 	Action                        string // path
 	Code, State, Installation     string
 
@@ -40,7 +42,7 @@ type callbackData struct {
 // callback is the page to which a source host sends the browser of the user that has authorized.
 //
 // It asks before it connects: the user that authorizes may be another one than the user that created the session, and
-// has to know which organization gets to read the repositories. The form repeats the code, which only this browser and
+// has to know which organization gets to read or change the repositories. The form repeats the code, which only this browser and
 // the source host know, so that another site cannot send it. The state is valid once.
 func (s *server) callback(w http.ResponseWriter, r *http.Request, kind string) {
 	show := func(status int, d callbackData) {
@@ -107,8 +109,12 @@ func (s *server) callback(w http.ResponseWriter, r *http.Request, kind string) {
 			fail(err)
 			return
 		}
+		pulls := "pull requests"
+		if kind == source.KindGitLab {
+			pulls = "merge requests"
+		}
 		show(http.StatusOK, callbackData{
-			Organization: o.Name, CreatedBy: state.CreatedBy, Kind: kindNames[kind], Action: kind,
+			Organization: o.Name, CreatedBy: state.CreatedBy, Kind: kindNames[kind], Write: state.Write, Pulls: pulls, Action: kind,
 			Code: values.Get("code"), State: values.Get("state"), Installation: values.Get("installation_id"),
 		})
 		return

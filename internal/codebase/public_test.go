@@ -53,8 +53,11 @@ func (w *world) visit(method, target string, form url.Values) (int, string) {
 }
 
 // stateOf returns the state of a new session.
-func stateOf(c *client, kind string) string {
-	d := get[sessionData](c, "POST /onboarding/session", fmt.Sprintf(`{"kind":%q}`, kind))
+func stateOf(c *client, kind string) string { return stateFor(c, kind, false) }
+
+// stateFor is stateOf for a session with or without write access.
+func stateFor(c *client, kind string, write bool) string {
+	d := get[sessionData](c, "POST /onboarding/session", fmt.Sprintf(`{"kind":%q,"write":%t}`, kind, write))
 	u, err := url.Parse(d.URL)
 	require.NoError(c.t, err)
 	require.Equal(c.t, kind+".example.com", u.Host)
@@ -103,6 +106,17 @@ func TestCallback(t *testing.T) {
 		require.Equal(t, http.StatusOK, status)
 		require.Contains(t, page, "<strong>acme</strong>")
 		require.Contains(t, page, `value="good&#34;&gt;&lt;b&gt;"`)
+	}
+	for _, c := range []struct {
+		kind, want string
+		write      bool
+	}{
+		{"gitea", "will be able to read the repositories that you have authorized. ", false},
+		{"gitea", "will be able to read the repositories that you have authorized, push branches to them and open pull requests. ", true},
+		{"gitlab", "will be able to read the repositories that you have authorized, push branches to them and open merge requests. ", true},
+	} {
+		_, page := w.visit("GET", "/onboarding/callback/"+c.kind+"?"+query(stateFor(user, c.kind, c.write), "good").Encode(), nil)
+		require.Contains(t, page, c.want, c.kind)
 	}
 	require.Empty(t, get[onboardingData](user, "GET /onboarding/status", "").Installations, "opening the page connects nothing")
 
