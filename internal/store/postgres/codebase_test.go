@@ -26,8 +26,8 @@ func TestCodebasePlans(t *testing.T) {
 		`INSERT INTO installations (id, org, provider, external_id, account, status, created_at, created_by, last_error) SELECT gen_random_uuid(), org, '', '', '', '', 1, '', '' FROM organizations`,
 		`INSERT INTO repositories (id, org, installation, full_name, url, default_branch, active, access, attempted_at, created_at, settings)
 			SELECT gen_random_uuid(), org, installation, convert_to(n::text, 'UTF8'), '', '', 1, '', n, 1, '{}' FROM installations, generate_series(1, 10) AS n`,
-		`INSERT INTO runs (id, org, repo, repository_name, type, status, cause, ref, created_at)
-			SELECT gen_random_uuid(), org, repo, '', 'review', CASE n WHEN 5 THEN 1 WHEN 4 THEN 2 ELSE 3 END, '', '', 1 FROM repositories, generate_series(1, 5) AS n WHERE n <> 4 OR repo % 20 = 0`,
+		`INSERT INTO runs (id, org, repo, repository_name, type, status, cause, ref, created_at, started_at)
+			SELECT gen_random_uuid(), org, repo, '', 'review', CASE n WHEN 5 THEN 1 WHEN 4 THEN 2 ELSE 3 END, '', '', 1, CASE n WHEN 5 THEN 0 ELSE 1 END FROM repositories, generate_series(1, 5) AS n WHERE n <> 4 OR repo % 20 = 0`,
 		`INSERT INTO code_findings (repo, id, org, severity, state, digest, created_at, resolved_at, category, check_name, service, fix_status, fix_note, pull_request, pull_status, body)
 			SELECT repo, n, org, 1 + n % 5, CASE n % 10 WHEN 0 THEN 1 ELSE 0 END, '', 1, CASE n % 10 WHEN 0 THEN n ELSE 0 END, 'Volume', '', '', '', '', 0, '', '{}' FROM repositories, generate_series(1, 10) AS n`,
 		`INSERT INTO code_finding_insights (insight, repo, id) SELECT gen_random_uuid(), repo, id FROM code_findings WHERE id < 5`,
@@ -57,7 +57,7 @@ func TestCodebasePlans(t *testing.T) {
 		{"claim", beginCommit, func() error {
 			_, err := queries.ClaimRun(ctx, "a", time.Second)
 			return err
-		}, [][]string{nil, {"runs_pending on runs", "runs_running on runs"}}},
+		}, [][]string{nil, {"runs_pending on runs", "runs_running on runs", "runs_started on runs"}}},
 		{"due", beginView, func() error {
 			_, err := queries.DueRepositories(ctx, time.UnixMicro(3), 10)
 			return err

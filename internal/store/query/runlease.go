@@ -33,12 +33,13 @@ func (q *Queries) claimable() string {
 				AND NOT EXISTS (SELECT 1 FROM runs other WHERE other.repo = r.repo AND other.status = 2) ORDER BY r.run LIMIT 1)
 			FROM waiting
 			UNION ALL SELECT r.org, r.run ` + running + ` AND NOT ` + liveLease + `),
-		waited (run, claims, busy, created, last) AS (
-			SELECT r.run, r.claims, coalesce(busy.n, 0), r.created_at,
-				CASE r.status WHEN 1 THEN (SELECT CASE WHEN o.ended_at > o.started_at THEN o.ended_at ELSE o.started_at END FROM runs o
-					WHERE o.org = c.org AND o.status > 1 AND o.started_at > 0 ORDER BY o.run DESC LIMIT 1) END
+		waited (run, claims, busy, since) AS (
+			SELECT r.run, r.claims, coalesce(busy.n, 0), coalesce(
+				CASE r.status WHEN 1 THEN (
+					SELECT CASE WHEN o.ended_at > o.started_at AND o.ended_at > r.created_at THEN o.ended_at WHEN o.started_at > r.created_at THEN o.started_at END
+					FROM runs o` + q.sql.Index(`runs_started`) + ` WHERE o.org = c.org AND o.started_at > 0 ORDER BY o.run DESC LIMIT 1) END, r.created_at)
 			FROM candidate c JOIN runs r ON r.run = c.run LEFT JOIN busy ON busy.org = c.org)
-		SELECT run, claims FROM waited ORDER BY busy, CASE WHEN last > created THEN last ELSE created END, run LIMIT 1`
+		SELECT run, claims FROM waited ORDER BY busy, since, run LIMIT 1`
 }
 
 const errRunClaims = "the run was taken over too often: each replica that ran it stopped"

@@ -37,7 +37,7 @@ func TestCodebasePlans(t *testing.T) {
 		{"claim", func() error {
 			_, err := queries.ClaimRun(ctx, "a", time.Second)
 			return err
-		}, [][]string{{"runs_pending", "runs_pending (org>?)", "runs_pending (org=?)", "runs_running (repo=?)", "SCAN r USING INDEX runs_running"}}},
+		}, [][]string{{"runs_pending", "runs_pending (org>?)", "runs_pending (org=?)", "runs_running (repo=?)", "SCAN r USING INDEX runs_running", "SEARCH o USING INDEX runs_started (org=?)"}}},
 		{"due", func() error {
 			_, err := queries.DueRepositories(ctx, time.Unix(1, 0), 10)
 			return err
