@@ -22,25 +22,29 @@ import (
 // reach it.
 const Limit = 5 * time.Minute
 
-// PollInterval is how often Await checks a condition that is cheap to check.
+// PollInterval is how often Await first checks a condition that is cheap to check.
 const PollInterval = 20 * time.Millisecond
 
-// Await calls check at an interval until it returns nil. After the limit, or when ctx
-// ends, it returns the last error of check.
+// maxPollInterval limits the interval to which Await slows down.
+const maxPollInterval = 400 * time.Millisecond
+
+// Await calls check at an interval until it returns nil. A long wait slows down, since checks are work for the
+// server: it notices the end late by at most a tenth of its time. After the limit, or when ctx ends, Await returns
+// the last error of check.
 func Await(ctx context.Context, limit, interval time.Duration, check func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
+	start := time.Now()
 	for {
 		err := check()
 		if err == nil {
 			return nil
 		}
+		slower := min(time.Since(start)/10, maxPollInterval)
 		select {
 		case <-ctx.Done():
 			return err
-		case <-ticker.C:
+		case <-time.After(max(interval, slower)):
 		}
 	}
 }
