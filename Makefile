@@ -98,11 +98,15 @@ check-release: $(HELM) ## build a release twice, compare the bytes, install and 
 deps: ## install the requirements of the tests as root, otherwise list them
 	@scripts/deps
 
+# golangci-lint run also checks the format, of all files that are built here. fmt checks the others: files for other
+# systems or with tags, and those of other modules.
+IGNORED = {{$$dir := .Dir}}{{range .IgnoredGoFiles}}{{$$dir}}/{{.}} {{end}}
+
 .PHONY: lint
 lint: $(LINT) $(SPEC) ## check modules, formatting, linters, package boundaries, house rules and the OpenAPI document
 	$(GO) mod tidy -diff
-	$(LINT) fmt --diff
 	GOGC=400 GOMEMLIMIT=3GiB $(VARIANT) $(LINT) run
+	$(LINT) fmt --diff $$(git ls-files '*/go.mod' ':!*/testdata/*' | xargs dirname) $$($(GO) list -f '$(IGNORED)' ./...)
 	scripts/check
 	$(SPEC) lint --fail-severity hint --ruleset tools/openapi/ruleset.yaml docs/openapi.yaml
 
