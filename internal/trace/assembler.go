@@ -190,30 +190,36 @@ const (
 	maxTraceSpans    = 1 << 18
 )
 
+// openTrace is small because most traces are not in the caches of the processor when a span arrives or they close.
 type openTrace struct {
 	key       key
-	of        *tenant
-	level     uint // this trace represents 2^level traces
 	partial   bool // its beginning may be missing
-	first     time.Time
-	last      time.Time
+	closing   bool // closes when the current transaction commits
+	evaluated bool // is in a Piece
+	of        *tenant
+	level     uint  // this trace represents 2^level traces
+	first     int64 // first arrival, Unix nanoseconds
+	last      int64 // newest arrival
+	arrived   links
+	started   links
 	time      uint64 // newest event time
 	names     *names
+	records   []record
 	resources []*Resource
 	index     map[*Resource]uint16 // index of resources, once there are many
 	texts     int                  // bytes of the texts of resources
-	records   []record
-	entries   []uint64  // positions of the journal entries with its spans
-	closing   bool      // closes when the current transaction commits
-	evaluated bool      // is in a Piece
-	failures  int       // failed transactions with its verdict
-	commits   uint64    // commits of other transactions at the last failure
-	retry     time.Time // time of the next attempt
-	arrived   links
-	started   links
+	entries   []uint64             // positions of the journal entries with its spans
+	failures  *failures            // nil: none
 
 	// generation distinguishes the traces that reuse this memory.
 	generation uint64
+}
+
+// failures describes the failed transactions with the verdict for a trace.
+type failures struct {
+	count   int
+	commits uint64 // commits of other transactions at the last failure
+	retry   int64  // time of the next attempt, Unix nanoseconds; 0: at once
 }
 
 // NewAssembler returns an empty Assembler.
@@ -258,14 +264,14 @@ func (a *Assembler) apply(now time.Time, b *bundle) {
 // trace returns the open trace of a group, opening it if necessary.
 func (a *Assembler) trace(now time.Time, g *group) *openTrace {
 	if t := a.traces[g.key]; t != nil {
-		t.last = now
+		t.last = now.UnixNano()
 		t.of.arrived.moveToBack(t)
 		if g.moved {
 			t.level = max(t.level, g.level)
 			t.partial = t.partial || g.partial
-			if first := time.Unix(0, g.opened); first.Before(t.first) {
+			if g.opened < t.first {
 				a.end(t)
-				t.first = first
+				t.first = g.opened
 				t.of.begin(t)
 			}
 		}
@@ -279,14 +285,15 @@ func (a *Assembler) trace(now time.Time, g *group) *openTrace {
 	a.free[last] = nil
 	a.free = a.free[:last]
 	o := a.tenants[g.key.org]
-	t.key, t.of, t.level, t.first, t.last, t.names = g.key, o, o.level, now, now, o.names
+	t.key, t.of, t.level, t.names = g.key, o, o.level, o.names
+	t.first, t.last = now.UnixNano(), now.UnixNano()
 	t.partial = o.mayBePartial(now, a.cfg.Idle)
 	t.names.traces++
 	a.opened++
 	a.traces[t.key] = t
 	o.arrived.pushBack(t)
 	if g.moved {
-		t.first, t.partial, t.level = time.Unix(0, g.opened), g.partial, g.level
+		t.first, t.partial, t.level = g.opened, g.partial, g.level
 		o.begin(t)
 	} else {
 		o.started.pushBack(t)
@@ -299,14 +306,14 @@ func (a *Assembler) trace(now time.Time, g *group) *openTrace {
 // at the last insertion.
 func (o *tenant) begin(t *openTrace) {
 	at := o.begun
-	if at != nil && at.first.After(t.first) {
+	if at != nil && at.first > t.first {
 		at = nil
 	}
 	next := o.started.front
 	if at != nil {
 		next = at.started.next
 	}
-	for next != nil && !next.first.After(t.first) {
+	for next != nil && next.first <= t.first {
 		at, next = next, next.started.next
 	}
 	o.started.insertAfter(at, t)
@@ -563,23 +570,20 @@ func (a *Assembler) closeAll(due Due, d *delta.Delta) {
 // back, as after a failover. Concurrent transactions have a later time, so timestamps are left that are not more than an
 // idle period ahead.
 func (a *Assembler) catchUp(o *tenant, now time.Time) {
-	earlier := func(at *time.Time) {
-		if at.After(now) {
-			*at = now
-		}
-	}
 	limit := now.Add(a.cfg.Idle)
 	a.catchUpSampling(&o.sampling, now)
 	if o.roomSince.After(limit) {
 		o.roomSince = now
 	}
-	if t := o.arrived.front; t == nil || !t.last.After(limit) {
+	if t := o.arrived.front; t == nil || t.last <= limit.UnixNano() {
 		return
 	}
+	latest := now.UnixNano()
 	for t := o.started.front; t != nil; t = t.started.next {
-		earlier(&t.first)
-		earlier(&t.last)
-		earlier(&t.retry)
+		t.first, t.last = min(t.first, latest), min(t.last, latest)
+		if t.failures != nil {
+			t.failures.retry = min(t.failures.retry, latest)
+		}
 	}
 }
 

@@ -128,7 +128,7 @@ func (b *bundle) add(a *Assembler, org uint32, spans []Span, texts int) []Span {
 func (b *bundle) addTrace(to *Assembler, t *openTrace, level uint) {
 	g, _ := b.group(key{org: to.org(t.of.id), id: t.key.id})
 	into := &b.groups[g]
-	into.moved, into.opened, into.level, into.partial, into.time = true, t.first.UnixNano(), level, t.partial, t.time
+	into.moved, into.opened, into.level, into.partial, into.time = true, t.first, level, t.partial, t.time
 	for i := range t.records {
 		r := &t.records[i]
 		text := t.names.text(r.name)

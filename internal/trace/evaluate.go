@@ -155,13 +155,17 @@ func (p *Piece) Failed(now time.Time, commits uint64) (drop bool) {
 		return false
 	}
 	t := p.traces[0].trace
-	if t.failures == 0 || commits != t.commits {
-		t.failures++
+	if t.failures == nil {
+		t.failures = new(failures)
 	}
-	if t.commits = commits; t.failures > 1 {
-		t.retry = now.Add(p.a.cfg.Idle)
+	f := t.failures
+	if f.count == 0 || commits != f.commits {
+		f.count++
 	}
-	return t.failures >= maxFailures
+	if f.commits = commits; f.count > 1 {
+		f.retry = now.Add(p.a.cfg.Idle).UnixNano()
+	}
+	return f.count >= maxFailures
 }
 
 // Drop removes the verdicts from the Piece. Its traces close without a verdict.
@@ -255,9 +259,9 @@ func (a *Assembler) piece(ctx context.Context, o *tenant, due Due) (p *Piece, mo
 // first. The traces are likely not in the caches of the processor, so it visits each one once.
 func (a *Assembler) due(o *tenant, due Due, most int) (more bool) {
 	a.snapshots = a.snapshots[:0]
-	unsampled := 0
+	unsampled, now := 0, due.Now.UnixNano()
 	add := func(t *openTrace) bool {
-		if t.evaluated || !due.All && t.retry.After(due.Now) {
+		if t.evaluated || !due.All && t.failures != nil && t.failures.retry > now {
 			return true
 		}
 		if a.unsampled(t) { // commits drop them
@@ -277,13 +281,13 @@ func (a *Assembler) due(o *tenant, due Due, most int) (more bool) {
 		}
 		return more
 	}
-	idle := func(t *openTrace) bool { return due.Now.Sub(t.last) >= a.cfg.Idle }
+	idle := func(t *openTrace) bool { return now-t.last >= int64(a.cfg.Idle) }
 	for t := o.arrived.front; t != nil && idle(t); t = t.arrived.next {
 		if !add(t) {
 			return more
 		}
 	}
-	for t := o.started.front; t != nil && due.Now.Sub(t.first) >= a.cfg.Max; t = t.started.next {
+	for t := o.started.front; t != nil && now-t.first >= int64(a.cfg.Max); t = t.started.next {
 		if !idle(t) && !add(t) {
 			break
 		}
@@ -310,7 +314,7 @@ func (a *Assembler) snapshot(t *openTrace, due Due) snapshot {
 	return snapshot{
 		trace: t, generation: t.generation, id: t.key.id, records: t.records, resources: t.resources, names: t.names.texts,
 		time: t.time, rate: rate(max(t.level, t.of.level)), partial: t.partial,
-		overdue: !due.All && due.Now.Sub(t.first) >= a.cfg.Max,
+		overdue: !due.All && due.Now.UnixNano()-t.first >= int64(a.cfg.Max),
 	}
 }
 

@@ -415,7 +415,7 @@ func TestJournalOfVersion1(t *testing.T) {
 	r := next.recover("old")
 	got := make(map[string]string)
 	for k, tr := range r.a.traces {
-		s := fmt.Sprint(tr.level, " ", tr.partial, " ", tr.first.UnixNano(), " ", tr.time)
+		s := fmt.Sprint(tr.level, " ", tr.partial, " ", tr.first, " ", tr.time)
 		for _, x := range tr.records {
 			res := tr.resources[x.resource]
 			require.Equal(t, delta.ServiceHash(tr.of.id, res.Service), res.Hash, "hashes are valid in this process")

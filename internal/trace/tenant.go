@@ -35,7 +35,7 @@ type tenant struct {
 	sampling
 	sweeping  bool       // some open traces may not be in the sample
 	swept     *openTrace // the next of them to check; nil: none
-	discarded time.Time  // while sweeping, no trace that began until then is in the sample
+	discarded int64      // while sweeping, no trace that began until then (Unix nanoseconds) is in the sample
 	rests     bool       // discarded since the sampling was recorded: the journal may contain discarded spans
 	roomSince time.Time  // time since which the level could be lowered; zero: it could not
 	floor     uint       // minimum level while a journal is read
@@ -176,7 +176,7 @@ func (a *Assembler) thin(o *tenant, now time.Time, steps *int) {
 // journal is needed until its last trace is dropped, so sampling alone would not make the journal smaller.
 func (a *Assembler) discard(o *tenant, now time.Time) {
 	a.raise(o)
-	o.discarded, o.lowered, o.rests = now, now.UnixNano(), true
+	o.discarded, o.lowered, o.rests = now.UnixNano(), now.UnixNano(), true
 }
 
 // raise increments the sampling level of an organization, up to maxLevel. sweep drops the traces that are no longer in
@@ -204,14 +204,14 @@ func (a *Assembler) sweep(o *tenant, steps *int) {
 		}
 	}
 	if o.swept == nil {
-		o.sweeping, o.discarded = false, time.Time{}
+		o.sweeping, o.discarded = false, 0
 		a.sweeps--
 	}
 }
 
 // unsampled reports whether a trace is to be dropped because it is not in the sample of its organization.
 func (a *Assembler) unsampled(t *openTrace) bool {
-	return t.of.sweeping && (!t.first.After(t.of.discarded) || !a.keeps(t.of, t.key.id))
+	return t.of.sweeping && (t.first <= t.of.discarded || !a.keeps(t.of, t.key.id))
 }
 
 func (a *Assembler) drop(t *openTrace) {
@@ -265,7 +265,7 @@ func (a *Assembler) sampled() bool {
 // now, may lack their beginning.
 func (a *Assembler) markPartial(o *tenant, now time.Time, since int64) {
 	o.lowered = now.UnixNano()
-	for t := o.started.back; t != nil && t.first.UnixNano() >= since; t = t.started.prev {
+	for t := o.started.back; t != nil && t.first >= since; t = t.started.prev {
 		t.partial = true
 	}
 }
