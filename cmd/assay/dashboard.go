@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -135,12 +136,7 @@ func forDashboard(r *http.Request) bool {
 }
 
 func acceptsHTML(r *http.Request) bool {
-	for _, accept := range r.Header.Values("Accept") {
-		if strings.Contains(accept, "text/html") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Header.Values("Accept"), func(accept string) bool { return strings.Contains(accept, "text/html") })
 }
 
 // acceptsAnything reports whether a client reads a page in any format.

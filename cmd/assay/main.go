@@ -137,15 +137,13 @@ func exitCode(e *environment, err error) int {
 	if err == nil {
 		return exitOK
 	}
-	var exit exitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[exitError](err); ok {
 		return int(exit)
 	}
 	for _, line := range lines(err) {
 		e.say("assay: %s", report.Printable(line, 1000))
 	}
-	var usage usageError
-	if errors.As(err, &usage) {
+	if _, ok := errors.AsType[usageError](err); ok {
 		return exitUsage
 	}
 	return exitFailed
@@ -188,8 +186,7 @@ func parse(e *environment) (command, error) {
 	e.warnings = settings.warnings
 	problems := settings.problems
 	if err != nil {
-		var p *kong.ParseError
-		if errors.As(err, &p) {
+		if _, ok := errors.AsType[*kong.ParseError](err); ok {
 			problems = append(problems, errors.New(strings.TrimSpace(err.Error())+" (see --help)"))
 		} else {
 			problems = append(problems, err)

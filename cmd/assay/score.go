@@ -92,8 +92,7 @@ func (c *scoreCmd) Run(e *environment) (err error) {
 	r, err := offline.Score(e.ctx, cfg)
 	clear()
 	if err != nil {
-		var input *offline.InputError
-		if errors.As(err, &input) {
+		if _, ok := errors.AsType[*offline.InputError](err); ok {
 			return usageError{err}
 		}
 		return err

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"assay"
@@ -141,12 +142,7 @@ func isEntityTag(s string) bool {
 	if !ok || !strings.HasSuffix(opaque, `"`) || len(s) > longest {
 		return false
 	}
-	for _, c := range []byte(opaque[:len(opaque)-1]) {
-		if c <= ' ' || c == '"' || c >= 0x7f {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc([]byte(opaque[:len(opaque)-1]), func(c byte) bool { return c <= ' ' || c == '"' || c >= 0x7f })
 }
 
 var (

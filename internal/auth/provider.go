@@ -3,6 +3,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/x509"
@@ -104,18 +105,14 @@ func NewProvider(cfg ProviderConfig) (*Provider, error) {
 	if cfg.Organizations == nil {
 		return nil, errors.New("identity provider: Organizations is required")
 	}
-	if cfg.OrganizationClaim == "" {
-		cfg.OrganizationClaim = DefaultOrganizationClaim
-	}
+	cfg.OrganizationClaim = cmp.Or(cfg.OrganizationClaim, DefaultOrganizationClaim)
 	if cfg.CPU == nil {
 		cfg.CPU = fair.NewCPU(runtime.GOMAXPROCS(0), time.Now)
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if issuer.Scheme == "http" && !netguard.IsLoopback(issuer.Hostname()) {
 		cfg.Logger.Warn("the identity provider is reached without TLS: an attacker on the network path can forge tokens", "issuer", cfg.Issuer)
 	}

@@ -100,9 +100,7 @@ func New(cfg Config) (operations, public http.Handler) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	s := &server{
 		cfg: cfg, webhooks: newWebhooks(), large: fair.NewSemaphore(maxLarge, maxLargeEach),
 		verifier: &verifier{

@@ -3,6 +3,7 @@
 package commit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -161,9 +162,7 @@ func New(cfg Config) *Committer {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	c := &Committer{
 		cfg: cfg, queue: fair.NewQueue[*submission](cfg.Pending, cfg.Rows), closing: make(chan struct{}), done: make(chan struct{}), budget: largeGroup,
 		recent: fair.NewRecent(time.Now),

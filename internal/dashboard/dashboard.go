@@ -3,6 +3,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"html/template"
@@ -87,15 +88,11 @@ func New(cfg Config) (*Handler, error) {
 	if cfg.Window <= 0 {
 		cfg.Window = assay.DefaultWindow
 	}
-	if cfg.APIPath == "" {
-		cfg.APIPath = "/api"
-	}
+	cfg.APIPath = cmp.Or(cfg.APIPath, "/api")
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	h := &Handler{cfg: cfg, mux: http.NewServeMux(), rules: ruleTexts(), choices: generalChoices()}
 	var err error
 	if h.assets, err = loadAssets(); err != nil {

@@ -79,8 +79,7 @@ func statusOf(err error) int {
 
 // messageOf returns the message of an error for the user.
 func messageOf(err error, otherwise string) string {
-	var e *assay.Error
-	if errors.As(err, &e) && e.Message != "" {
+	if e, ok := errors.AsType[*assay.Error](err); ok && e.Message != "" {
 		return sentence(e.Message)
 	}
 	return otherwise
@@ -96,8 +95,7 @@ func sentence(message string) string {
 
 func (q *request) log(level slog.Level, err error) {
 	attrs := []any{"method", q.r.Method, "path", q.r.URL.Path, "error", err}
-	var e *assay.Error
-	if errors.As(err, &e) && e.Err != nil { // the text of an Error may leave it out
+	if e, ok := errors.AsType[*assay.Error](err); ok && e.Err != nil { // the text of an Error may leave it out
 		attrs = append(attrs, "cause", e.Err)
 	}
 	q.cfg.Logger.Log(q.r.Context(), level, "page failed", attrs...)

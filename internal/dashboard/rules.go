@@ -3,6 +3,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"html/template"
 	"net/http"
 	"strings"
@@ -39,9 +40,7 @@ func ruleTexts() []*ruleText {
 			Applies: markdown(i.Applies), Criterion: markdown(i.Criterion),
 			Description: markdown(i.Description), Rationale: markdown(i.Rationale),
 		}
-		if t.Slug == "" {
-			t.Slug = i.Name
-		}
+		t.Slug = cmp.Or(t.Slug, i.Name)
 		t.Advice, t.Parts = sections(i.Remediation)
 		for _, c := range i.Choices {
 			t.Choices = append(t.Choices, markdown(c))

@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -110,9 +111,7 @@ func New(cfg Config) *Engine {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	filter := delta.NewFilter(21) // 16 MiB
 	cfg.Trace.Step, cfg.Trace.Filter, cfg.Trace.Seed = cfg.Step, filter, rand.Uint64()
 	assembler := trace.NewAssembler(cfg.Trace)

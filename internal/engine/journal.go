@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -97,9 +98,7 @@ func newJournal(cfg JournalConfig, a *trace.Assembler, now func() time.Time, log
 	if cfg.Expiry <= 0 {
 		cfg.Expiry = 10 * time.Second
 	}
-	if cfg.RestartGrace == 0 {
-		cfg.RestartGrace = 10 * time.Second
-	}
+	cfg.RestartGrace = cmp.Or(cfg.RestartGrace, 10*time.Second)
 	return &journal{
 		cfg: cfg, assembler: a, now: now, logger: logger,
 		moved: make(map[string]time.Time), unreadable: make(map[string]bool), free: make(map[string]time.Time), retry: make(map[string]time.Time),

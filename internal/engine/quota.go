@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -134,9 +135,7 @@ func NewQuota(cfg QuotaConfig) *Quota {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	return &Quota{
 		cfg: cfg, organizations: make(map[string]*organizationQuota),
 		named: fair.NewShares(cfg.MaxMemory), rest: fair.NewShares(cfg.MaxMemory),

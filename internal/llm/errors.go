@@ -31,8 +31,7 @@ func (e *UnusableError) Error() string { return "it gave " + e.What }
 
 // Transient reports whether the same request may succeed later: after a 429, a 5xx or a broken connection.
 func Transient(err error) bool {
-	var status *StatusError
-	if errors.As(err, &status) {
+	if status, ok := errors.AsType[*StatusError](err); ok {
 		return status.Status == http.StatusTooManyRequests || status.Status >= 500
 	}
 	var broken *BrokenError

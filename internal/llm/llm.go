@@ -3,6 +3,7 @@
 package llm
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -152,9 +153,7 @@ func (c *Client) Write(ctx context.Context, system, document string) (string, er
 
 // baseURL returns the URL below which a provider's operations are, with a slash at its end.
 func baseURL(given, standard, operation string) (string, error) {
-	if given == "" {
-		given = standard
-	}
+	given = cmp.Or(given, standard)
 	u, err := url.Parse(given)
 	switch {
 	case err != nil: // which may show a password
@@ -166,9 +165,7 @@ func baseURL(given, standard, operation string) (string, error) {
 	}
 	path := strings.TrimRight(u.Path, "/")
 	path = strings.TrimRight(strings.TrimSuffix(path, operation), "/")
-	if path == "" {
-		path = "/v1"
-	}
+	path = cmp.Or(path, "/v1")
 	u.Path, u.RawPath = path+"/", ""
 	return u.String(), nil
 }

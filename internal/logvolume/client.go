@@ -140,8 +140,7 @@ var errNoResult = upstream("the metrics store's answer is not a Prometheus query
 
 // failure converts the error of a query. It omits the message of the store, which may contain anything.
 func failure(err error) error {
-	var told *assay.Error
-	if errors.As(err, &told) {
+	if told, ok := errors.AsType[*assay.Error](err); ok {
 		return told
 	}
 	return errNoResult

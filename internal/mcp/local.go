@@ -4,6 +4,7 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -145,9 +146,7 @@ func (l *Local) verify(ctx context.Context, _ http.Header, in verifyIn) (any, er
 	if (len(in.Before) == 0) != (len(in.After) == 0) {
 		return nil, errors.New("telemetry_before and telemetry_after are needed together")
 	}
-	if in.Since == "" {
-		in.Since = "HEAD"
-	}
+	in.Since = cmp.Or(in.Since, "HEAD")
 	temporary, err := os.MkdirTemp("", "assay-mcp-")
 	if err != nil {
 		return nil, err

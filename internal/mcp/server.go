@@ -3,6 +3,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -100,9 +101,7 @@ type page struct {
 const defaultLimit = 20
 
 func (p page) values() url.Values {
-	if p.Limit == 0 {
-		p.Limit = defaultLimit
-	}
+	p.Limit = cmp.Or(p.Limit, defaultLimit)
 	v := url.Values{"limit": {strconv.Itoa(p.Limit)}}
 	if p.Offset != 0 {
 		v.Set("offset", strconv.Itoa(p.Offset))
@@ -158,9 +157,7 @@ func (a *API) register(s *mcp.Server) {
 	})
 	add(s, "list_insights", "List insights", "Lists what is wrong with the telemetry of services, the active insights by default.", func(ctx context.Context, caller http.Header, in insightsIn) (any, error) {
 		query := in.values()
-		if in.Status == "" {
-			in.Status = "active"
-		}
+		in.Status = cmp.Or(in.Status, "active")
 		query.Set("status", in.Status)
 		query.Set("impact", in.Impact)
 		query.Set("service_id", in.ServiceID)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/netip"
 	"net/url"
+	"slices"
 	"syscall"
 )
 
@@ -38,12 +39,7 @@ func Public(a netip.Addr) bool {
 	if !a.IsGlobalUnicast() || a.IsPrivate() || a.Is6() && !global6.Contains(a) {
 		return false
 	}
-	for _, p := range private {
-		if p.Contains(a) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(private, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
 // IsLoopback reports whether the host of a URL, a name or an address, is this machine. Browsers resolve localhost to it

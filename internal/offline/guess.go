@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"regexp"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -77,12 +78,7 @@ func guess(head []byte) string {
 // guessJSON returns what JSON that is no OTLP looks like, "" if it is not known.
 func guessJSON(head []byte) string {
 	has := func(keys ...string) bool {
-		for _, key := range keys {
-			if !bytes.Contains(head, []byte(`"`+key+`"`)) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(keys, func(key string) bool { return !bytes.Contains(head, []byte(`"`+key+`"`)) })
 	}
 	switch {
 	case has("resourceProfiles"):

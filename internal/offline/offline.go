@@ -75,8 +75,7 @@ func (e *InputError) Error() string {
 			return e.Name + ": " + text
 		}
 	}
-	var w *wire.Error
-	if errors.As(e.Err, &w) { // its offset is included in e.Offset
+	if w, ok := errors.AsType[*wire.Error](e.Err); ok { // its offset is included in e.Offset
 		text = strings.Replace(text, w.Error(), w.Field+": "+w.Reason, 1)
 	}
 	return fmt.Sprintf("%s: byte %d: %s", e.Name, e.Offset, text)

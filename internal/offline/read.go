@@ -49,8 +49,7 @@ func (p *positionReader) Read(b []byte) (int, error) {
 // during the call only, and the offset of the request. It returns an *InputError for unreadable input.
 func readInput(ctx context.Context, input Input, counter *countingReader, limit int64, add func(wire.Signal, []byte, int64) error) error {
 	fail := func(offset int64, err error) error {
-		var w *wire.Error
-		if errors.As(err, &w) && !errors.Is(err, errJSON) {
+		if w, ok := errors.AsType[*wire.Error](err); ok && !errors.Is(err, errJSON) {
 			offset += int64(w.Offset)
 		}
 		return &InputError{Name: input.Name, Offset: offset, Err: err}
@@ -264,8 +263,7 @@ func detect(name string, body []byte) (wire.Signal, error) {
 			fits = append(fits, s)
 			continue
 		}
-		var w *wire.Error
-		if errors.As(err, &w) && w.Offset > farthest { // report the error of the signal that was valid the furthest
+		if w, ok := errors.AsType[*wire.Error](err); ok && w.Offset > farthest { // report the error of the signal that was valid the furthest
 			farthest, first = w.Offset, err
 		}
 	}
@@ -360,8 +358,7 @@ func (p *parser) json(ctx context.Context, r *bufio.Reader, base int64) error {
 			}
 		}
 		if err != nil {
-			var w *wire.Error
-			if errors.As(err, &w) {
+			if w, ok := errors.AsType[*wire.Error](err); ok {
 				offset += int64(w.Offset)
 			}
 			return p.fail(offset, fmt.Errorf("%w: %w", errJSON, err))

@@ -3,6 +3,7 @@
 package receive
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -190,9 +191,7 @@ func New(cfg Config) (*Receiver, error) {
 	if cfg.CPU == nil {
 		cfg.CPU = fair.NewCPU(runtime.GOMAXPROCS(0), time.Now)
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.Default()
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
 	decompress, err := newDecompressor(cfg.MaxUncompressed)
 	if err != nil {
 		return nil, err
@@ -216,9 +215,7 @@ func New(cfg Config) (*Receiver, error) {
 }
 
 func setDefault[T int | int64 | time.Duration](v *T, value T) {
-	if *v == 0 {
-		*v = value
-	}
+	*v = cmp.Or(*v, value)
 }
 
 // Serve accepts OTLP connections of transport t on l until Shutdown, then returns nil. HTTP means HTTP/1.1 and

@@ -3,6 +3,7 @@
 package report
 
 import (
+	"cmp"
 	"io"
 	"strconv"
 	"strings"
@@ -150,9 +151,7 @@ func (p *prose) findings(s *Service) {
 		}
 		if info.Description != "" {
 			name := info.ID
-			if name == "" {
-				name = info.Name
-			}
+			name = cmp.Or(name, info.Name)
 			p.line(indent + p.opt.style(dim, "More: assay rules "+name))
 		}
 	}

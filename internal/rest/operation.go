@@ -94,9 +94,7 @@ func handleList[D any](s *server, id string, rt route, read func(context.Context
 // route registers the handler of an operation behind the checks that all operations
 // share.
 func (s *server) route(op *operation, rt route, answer func(context.Context, *exchange, *call) error) {
-	if rt.timeout == 0 {
-		rt.timeout = requestTimeout
-	}
+	rt.timeout = cmp.Or(rt.timeout, requestTimeout)
 	s.methods[op.path] = append(s.methods[op.path], op.method)
 	s.mux.HandleFunc(op.method+" "+s.base+op.path, func(_ http.ResponseWriter, r *http.Request) {
 		x := exchangeOf(r.Context())

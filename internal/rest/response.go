@@ -260,8 +260,7 @@ func (x *exchange) log(status int, err error) {
 		level = slog.LevelDebug // the client disconnected; the server is fine
 	}
 	attrs := []any{"method", x.r.Method, "path", x.r.URL.Path, "status", status, "trace_id", x.traceID, "error", err}
-	var e *assay.Error
-	if errors.As(err, &e) && e.Err != nil { // the text of an Error may omit its cause
+	if e, ok := errors.AsType[*assay.Error](err); ok && e.Err != nil { // the text of an Error may omit its cause
 		attrs = append(attrs, "cause", e.Err)
 	}
 	x.s.cfg.Logger.Log(x.r.Context(), level, "request failed", attrs...)

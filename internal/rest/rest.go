@@ -3,6 +3,7 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -125,12 +126,8 @@ func newServer(cfg Config) *server {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
-	if cfg.Window == 0 {
-		cfg.Window = assay.DefaultWindow
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	cfg.Window = cmp.Or(cfg.Window, assay.DefaultWindow)
 	s := &server{
 		cfg:     cfg,
 		base:    strings.TrimRight(cfg.BasePath, "/"),

@@ -163,9 +163,7 @@ func New(cfg Config) *Scorer {
 	if cfg.Skew == nil {
 		cfg.Skew = func() time.Duration { return 0 }
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	return &Scorer{
 		cfg: cfg, slots: make(chan struct{}, concurrent), busy: make(map[string]bool), organizations: make(map[string]*organization),
 	}

@@ -4,6 +4,7 @@ package session
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -41,10 +42,5 @@ func safeReturn(back string) string {
 
 // isOwn reports whether this package serves the path. Such a path is no target after signing in.
 func isOwn(path string) bool {
-	for _, own := range []string{SignInPath, SignOutPath} {
-		if path == own || strings.HasPrefix(path, own+"/") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{SignInPath, SignOutPath}, func(own string) bool { return path == own || strings.HasPrefix(path, own+"/") })
 }

@@ -160,8 +160,7 @@ func (g *generation) ask(ctx context.Context) (string, error) {
 		}
 		wait := firstWait << attempt
 		wait = wait/2 + rand.N(wait)
-		var status *llm.StatusError
-		if errors.As(err, &status) && status.RetryAfter > 0 {
+		if status, ok := errors.AsType[*llm.StatusError](err); ok && status.RetryAfter > 0 {
 			wait = status.RetryAfter
 		}
 		deadline, _ := ctx.Deadline()
@@ -182,8 +181,7 @@ func (g *generation) failed(ctx context.Context, err error, attempts int) error 
 		err = fmt.Errorf("it did not answer within %s", g.cfg.Timeout)
 	}
 	after := afterFailure
-	var status *llm.StatusError
-	if errors.As(err, &status) && status.RetryAfter > 0 {
+	if status, ok := errors.AsType[*llm.StatusError](err); ok && status.RetryAfter > 0 {
 		after = status.RetryAfter
 	}
 	if !own {

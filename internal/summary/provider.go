@@ -21,8 +21,7 @@ type Provider interface {
 // ofPrompt reports whether a failure is one of the prompt, which contains what an organization sent. It says nothing
 // about the provider and must not pause other summaries.
 func ofPrompt(err error) bool {
-	var status *llm.StatusError
-	if errors.As(err, &status) {
+	if status, ok := errors.AsType[*llm.StatusError](err); ok {
 		switch status.Status {
 		case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity: // a content filter, too
 			return true

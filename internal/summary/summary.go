@@ -3,6 +3,7 @@
 package summary
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -122,9 +123,7 @@ func New(c Config) *Summarizer {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Observe == nil {
 		c.Observe = func(Outcome) {}
 	}

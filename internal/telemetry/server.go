@@ -3,6 +3,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"log/slog"
@@ -174,9 +175,7 @@ func (w *response) WriteHeader(status int) {
 }
 
 func (w *response) Write(b []byte) (int, error) {
-	if w.x.status == 0 {
-		w.x.status = http.StatusOK
-	}
+	w.x.status = cmp.Or(w.x.status, http.StatusOK)
 	n, err := w.ResponseWriter.Write(b)
 	w.x.bytes += int64(n)
 	return n, err

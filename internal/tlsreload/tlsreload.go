@@ -4,6 +4,7 @@ package tlsreload
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -62,9 +63,7 @@ func Load(cfg Config) (*Certificate, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	c := &Certificate{cfg: cfg}
 	p, err := c.read()
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
+	"slices"
 	"strings"
 
 	"assay/internal/auth"
@@ -43,10 +44,5 @@ func ParseSecret(file []byte) (auth.Secret, error) {
 // isText reports whether all bytes are printable ASCII or white space. 32 random bytes match with a probability of
 // 10^-13.
 func isText(b []byte) bool {
-	for _, c := range b {
-		if (c < ' ' || c > '~') && c != '\t' && c != '\r' && c != '\n' {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(b, func(c byte) bool { return (c < ' ' || c > '~') && c != '\t' && c != '\r' && c != '\n' })
 }

@@ -3,6 +3,7 @@
 package sign
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
@@ -44,9 +45,7 @@ func New(ctx context.Context, c Config) (*Signer, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	v, err := newVault(c.Secret)
 	if err != nil {
 		return nil, fmt.Errorf("sign: the secret is %w", err)

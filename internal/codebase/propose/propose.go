@@ -227,8 +227,7 @@ func (w *work) follow(ctx context.Context, reply *llm.Reply) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		var broken *fatal
-		if errors.As(err, &broken) {
+		if broken, ok := errors.AsType[*fatal](err); ok {
 			return broken.error
 		}
 		r := llm.Result{CallID: c.ID, Text: w.data(result), Failed: err != nil}
@@ -251,8 +250,7 @@ func (w *work) follow(ctx context.Context, reply *llm.Reply) error {
 			return nil
 		}
 		problem, err := w.verify(ctx)
-		var broken *fatal
-		if errors.As(err, &broken) {
+		if broken, ok := errors.AsType[*fatal](err); ok {
 			return broken.error
 		}
 		answer.Text = w.data(problem)
@@ -359,8 +357,7 @@ func (w *work) call(ctx context.Context, r *llm.Request, estimated llm.Usage) (*
 
 // delay returns how long to wait before a retry.
 func delay(err error, attempt int) time.Duration {
-	var status *llm.StatusError
-	if errors.As(err, &status) && status.RetryAfter > 0 {
+	if status, ok := errors.AsType[*llm.StatusError](err); ok && status.RetryAfter > 0 {
 		return min(status.RetryAfter, maxWait)
 	}
 	return time.Second << attempt

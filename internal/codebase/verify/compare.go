@@ -3,6 +3,7 @@
 package verify
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -29,9 +30,7 @@ func services(r *report.Report) map[string]*service {
 			all[name] = s
 		}
 		for _, id := range entry.EvaluatedRuleIDs {
-			if s.rules[id] == "" {
-				s.rules[id] = Passed
-			}
+			s.rules[id] = cmp.Or(s.rules[id], Passed)
 		}
 		for _, id := range entry.FailedRuleIDs {
 			s.rules[id] = Failed
@@ -77,12 +76,8 @@ func (r *Result) compare(o *Options, first, second *report.Report) {
 
 func (r *Result) compareService(name string, before, after *service) {
 	none := &service{}
-	if before == nil {
-		before = none
-	}
-	if after == nil {
-		after = none
-	}
+	before = cmp.Or(before, none)
+	after = cmp.Or(after, none)
 	ids := map[string]State{}
 	maps.Copy(ids, before.rules)
 	maps.Copy(ids, after.rules)

@@ -150,9 +150,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.Set("Location", reply.Location)
 	}
 	status := reply.Status
-	if status == 0 {
-		status = http.StatusOK
-	}
+	status = cmp.Or(status, http.StatusOK)
 	if reply.Half {
 		h.Set("Content-Length", strconv.Itoa(len(text)))
 		text = text[:len(text)/2]

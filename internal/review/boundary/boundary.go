@@ -3,6 +3,7 @@
 package boundary
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
@@ -330,9 +331,7 @@ func (r *reach) spans() (n int) {
 	o := newOrigins(r.file)
 	for _, s := range r.uses.Spans {
 		kind := s.Kind
-		if kind == "" {
-			kind = "internal"
-		}
+		kind = cmp.Or(kind, "internal")
 		if kind != r.boundary.SpanKind || !r.runs[s.Start] || !s.EndsItself && !slices.ContainsFunc(s.Ends, func(end *syntax.Node) bool { return r.runs[end] }) || !o.recorded(s) {
 			continue
 		}

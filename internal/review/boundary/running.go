@@ -4,6 +4,7 @@ package boundary
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 
 	"assay/internal/review/syntax"
@@ -49,9 +50,7 @@ func (f *file) run(before *file) {
 		file: f, before: before, known: map[string]bool{}, declares: map[variable]bool{}, changes: map[string]bool{},
 		values: map[*syntax.Node]any{}, used: map[variable]bool{}, waiting: map[variable][]*syntax.Node{},
 	}
-	if before == nil {
-		before = f
-	}
+	before = cmp.Or(before, f)
 	outside(before.Root, r.known)
 	for n := range f.Root.All() {
 		r.collect(n)
@@ -161,9 +160,7 @@ func (r *running) scope(n *syntax.Node) *syntax.Node {
 	} else {
 		up = n.Enclosing(syntax.Block, syntax.Func, syntax.Loop, syntax.Catch, syntax.With)
 	}
-	if up == nil {
-		up = r.Root
-	}
+	up = cmp.Or(up, r.Root)
 	return up
 }
 

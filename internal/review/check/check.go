@@ -3,6 +3,8 @@
 package check
 
 import (
+	"cmp"
+
 	"assay/internal/review/configfile"
 	"assay/internal/review/instrumentation"
 	"assay/internal/review/syntax"
@@ -116,9 +118,7 @@ func (p *Pass) Keep(v any) { p.keep(v) }
 // Report reports a finding. It fills in the check, and its severity if the finding has none.
 func (p *Pass) Report(f Finding) {
 	f.Check = p.Check
-	if f.Severity == "" {
-		f.Severity = p.Check.Severity
-	}
+	f.Severity = cmp.Or(f.Severity, p.Check.Severity)
 	p.report(f)
 }
 

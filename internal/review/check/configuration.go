@@ -3,6 +3,7 @@
 package check
 
 import (
+	"cmp"
 	"path"
 	"regexp"
 	"slices"
@@ -16,9 +17,7 @@ import (
 // in reports a byte range of a configuration file.
 func (p *Pass) in(f *configfile.File, start, end int, finding Finding) {
 	finding.File, finding.Start, finding.End = f.Path, start, end
-	if finding.Symbol == "" {
-		finding.Symbol = f.Name
-	}
+	finding.Symbol = cmp.Or(finding.Symbol, f.Name)
 	p.Report(finding)
 }
 

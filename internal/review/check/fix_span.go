@@ -4,6 +4,7 @@ package check
 
 import (
 	"bytes"
+	"cmp"
 	"strings"
 
 	"assay/internal/review/instrumentation"
@@ -225,9 +226,7 @@ func (w *enclosure) indentAll(block *syntax.Node, rest []*syntax.Node, unit stri
 	}
 	for at := start; at < end; {
 		line := bytes.IndexByte(w.source[at:], '\n') + 1
-		if line == 0 {
-			line = end - at
-		}
+		line = cmp.Or(line, end-at)
 		if len(bytes.TrimSpace(w.source[at:at+line])) > 0 && !w.skip[at] {
 			w.edits = append(w.edits, Edit{Start: at, End: at, Text: unit})
 		}

@@ -3,6 +3,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -279,9 +280,7 @@ func variablePart(u *instrumentation.Uses, n *syntax.Node) (*syntax.Node, Severi
 		case unlimited:
 			return c, ""
 		case varied:
-			if likely == nil {
-				likely = c
-			}
+			likely = cmp.Or(likely, c)
 		}
 	}
 	return likely, Suggestion

@@ -4,6 +4,7 @@ package instrument
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"maps"
 	"path"
@@ -232,9 +233,7 @@ func importPosition(f *source, modular bool, used int) (at int, before, ok bool)
 		if n.Kind == syntax.String {
 			continue // "use strict"
 		}
-		if first == nil {
-			first = n
-		}
+		first = cmp.Or(first, n)
 		if !required(n) || n.End > used {
 			code = n
 			break

@@ -4,6 +4,7 @@ package instrument
 
 import (
 	"bytes"
+	"cmp"
 	"path"
 	"regexp"
 	"slices"
@@ -273,9 +274,7 @@ func (s *service) addPython() bool {
 			if d.Development || development {
 				continue
 			}
-			if m == nil {
-				m = f
-			}
+			m = cmp.Or(m, f)
 			for _, library := range strings.Fields(pythonLibraries[strings.ToLower(d.Name)]) {
 				add = append(add, pythonPackagePrefix+library)
 			}

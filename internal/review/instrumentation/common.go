@@ -315,9 +315,7 @@ func (f *finder) lives() {
 		if s.Body != nil && s.Body.Kind == syntax.Func {
 			within = s.Body
 		}
-		if within == nil {
-			within = f.File.Root
-		}
+		within = cmp.Or(within, f.File.Root)
 		if held[within] == nil {
 			held[within] = map[string][]*Span{}
 			functions = append(functions, within)

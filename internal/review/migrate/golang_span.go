@@ -3,6 +3,7 @@
 package migrate
 
 import (
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/constant"
@@ -875,9 +876,7 @@ var logTypes = map[string]types.BasicKind{
 
 // event returns the statement that adds an event.
 func (r *goRewriter) event(span, name string, attributes []string) string {
-	if name == "" {
-		name = `"log"`
-	}
+	name = cmp.Or(name, `"log"`)
 	if len(attributes) == 0 {
 		return span + ".AddEvent(" + name + ")"
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"assay/internal/review/syntax"
@@ -82,12 +83,7 @@ func (u *scriptUnit) uses(f scriptSource) bool {
 }
 
 func (u *scriptUnit) namesModule(source []byte) bool {
-	for _, w := range words.FindAll(source, -1) {
-		if u.modules[string(w)] {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(words.FindAll(source, -1), func(w []byte) bool { return u.modules[string(w)] })
 }
 
 // passesOn reports whether a file exports what it imports.

@@ -176,8 +176,7 @@ func unavailable(message string, err error) error {
 
 // causeOf removes the URL from an error of http.Client.
 func causeOf(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err
 	}
 	return err

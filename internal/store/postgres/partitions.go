@@ -199,8 +199,7 @@ func (s *Store) makePartitionsAhead(ctx context.Context, now time.Time) error {
 		wanted[today], wanted[today.next()] = true, true
 	}
 	err := s.partitions.need(wanted)
-	var missing *missingError
-	if errors.As(err, &missing) {
+	if missing, ok := errors.AsType[*missingError](err); ok {
 		return s.makePartitions(ctx, missing.partitions)
 	}
 	return err

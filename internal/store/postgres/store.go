@@ -3,6 +3,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -103,9 +104,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if s.maxClaims <= 0 {
 		s.maxClaims = query.MaxClaims
 	}
-	if s.logger == nil {
-		s.logger = slog.New(slog.DiscardHandler)
-	}
+	s.logger = cmp.Or(s.logger, slog.New(slog.DiscardHandler))
 	if c.MaxConns > 0 {
 		config.MaxConns = int32(min(c.MaxConns, 1<<15))
 	}
@@ -149,9 +148,7 @@ func parseURL(raw string) (*pgxpool.Config, error) {
 	if !parameters.Has("target_session_attrs") {
 		cc.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
-	if cc.RuntimeParams["application_name"] == "" {
-		cc.RuntimeParams["application_name"] = "assay"
-	}
+	cc.RuntimeParams["application_name"] = cmp.Or(cc.RuntimeParams["application_name"], "assay")
 	cc.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
 		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: cancelDelay}
 	}
@@ -389,8 +386,7 @@ func taken(err error) bool { return stateOf(err) == uniqueViolation }
 
 // stateOf returns the SQLSTATE of a server error, "" for any other error.
 func stateOf(err error) string {
-	var e *pgconn.PgError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return e.Code
 	}
 	return ""

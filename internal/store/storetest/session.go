@@ -3,6 +3,7 @@
 package storetest
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"sync"
@@ -87,9 +88,7 @@ func testSessionKeys(t *testing.T, s *suite) {
 	for _, ses := range []*assay.Session{revoked, foreign, newSession(org, "d", now)} {
 		again := *ses
 		again.OrganizationID, again.Hash = org, sha256.Sum256([]byte("again "+ses.KeyID))
-		if again.KeyID == "" {
-			again.KeyID = "dddddd"
-		}
+		again.KeyID = cmp.Or(again.KeyID, "dddddd")
 		code(t, assay.CodeNotFound, s.CreateSession(ctx, &again))
 	}
 	again := *expiring
