@@ -14,6 +14,7 @@ import (
 	"strconv"
 
 	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"assay/internal/wire"
 )
@@ -30,15 +31,8 @@ var ErrTooLarge = errors.New("request exceeds the size limit as protobuf")
 // OTLP/JSON names. Values nested deeper than wire.MaxDepth are malformed. When ctx ends, Transcode stops within a few
 // thousand values and returns an error that wraps the context's cause. Transcode is safe for concurrent use.
 func Transcode(ctx context.Context, signal wire.Signal, dst, json []byte, limit int) ([]byte, error) {
-	var request *schema
-	switch signal {
-	case wire.Traces:
-		request = traces
-	case wire.Metrics:
-		request = metrics
-	case wire.Logs:
-		request = logs
-	default:
+	request, ok := requests[signal]
+	if !ok {
 		return dst, &wire.Error{Field: signal.String(), Reason: "not a signal"}
 	}
 	t := transcoder{scanner: scanner{in: json, ctx: ctx}, out: dst, limit: math.MaxInt}
@@ -198,7 +192,7 @@ func (t *transcoder) field(f *field) *wire.Error {
 	if !f.repeated {
 		return t.value(f, false)
 	}
-	packed := f.kind != kindMessage && f.kind != kindString
+	packed := f.kind != protoreflect.MessageKind && f.kind != protoreflect.StringKind
 	var start mark
 	if packed {
 		start = t.begin(f.number)
@@ -256,13 +250,13 @@ func (t *transcoder) value(f *field, packed bool) *wire.Error {
 		}
 	}
 	switch f.kind {
-	case kindMessage:
+	case protoreflect.MessageKind:
 		start := t.begin(f.number)
 		if err := t.message(f.message); err != nil {
 			return err
 		}
 		t.finish(start)
-	case kindString:
+	case protoreflect.StringKind:
 		body, escaped, err := t.text()
 		if err != nil {
 			return err
@@ -274,7 +268,7 @@ func (t *transcoder) value(f *field, packed bool) *wire.Error {
 			t.out = append(t.out, body...)
 		}
 		t.finish(start)
-	case kindBytes, kindTraceID, kindSpanID:
+	case protoreflect.BytesKind, traceIDKind, spanIDKind:
 		body, escaped, err := t.text()
 		if err != nil {
 			return err
@@ -287,7 +281,7 @@ func (t *transcoder) value(f *field, packed bool) *wire.Error {
 			return fail(at, "%s", malformed[f.kind])
 		}
 		t.finish(start)
-	case kindBool:
+	case protoreflect.BoolKind:
 		v := t.peek() == 't'
 		if !v && t.peek() != 'f' {
 			return t.unexpected("true or false")
@@ -295,7 +289,7 @@ func (t *transcoder) value(f *field, packed bool) *wire.Error {
 		tag(protowire.VarintType)
 		t.out = protowire.AppendVarint(t.out, protowire.EncodeBool(v))
 		return t.literal(strconv.FormatBool(v))
-	case kindDouble:
+	case protoreflect.DoubleKind:
 		text, err := t.scalar()
 		if err != nil {
 			return err
@@ -312,13 +306,13 @@ func (t *transcoder) value(f *field, packed bool) *wire.Error {
 			return err
 		}
 		switch f.kind {
-		case kindFixed64, kindSfixed64:
+		case protoreflect.Fixed64Kind, protoreflect.Sfixed64Kind:
 			tag(protowire.Fixed64Type)
 			t.out = binary.LittleEndian.AppendUint64(t.out, v)
-		case kindFixed32:
+		case protoreflect.Fixed32Kind:
 			tag(protowire.Fixed32Type)
 			t.out = binary.LittleEndian.AppendUint32(t.out, uint32(v))
-		case kindSint32:
+		case protoreflect.Sint32Kind:
 			tag(protowire.VarintType)
 			t.out = protowire.AppendVarint(t.out, protowire.EncodeZigZag(int64(v)))
 		default:
@@ -330,17 +324,17 @@ func (t *transcoder) value(f *field, packed bool) *wire.Error {
 }
 
 // malformed holds the error for an invalid string of a kind.
-var malformed = [...]string{
-	kindBytes:   "not base64",
-	kindTraceID: "trace id is not 32 hex digits",
-	kindSpanID:  "span id is not 16 hex digits",
+var malformed = map[protoreflect.Kind]string{
+	protoreflect.BytesKind: "not base64",
+	traceIDKind:            "trace id is not 32 hex digits",
+	spanIDKind:             "span id is not 16 hex digits",
 }
 
 // decode appends the bytes that text encodes, and reports whether text is valid.
-func (t *transcoder) decode(k kind, text []byte) bool {
-	if k != kindBytes {
+func (t *transcoder) decode(k protoreflect.Kind, text []byte) bool {
+	if k != protoreflect.BytesKind {
 		want := 32
-		if k == kindSpanID {
+		if k == spanIDKind {
 			want = 16
 		}
 		if len(text) != want {
@@ -377,18 +371,18 @@ func (t *transcoder) integer(f *field) (uint64, *wire.Error) {
 	}
 	negative, v, ok := integer(text)
 	if !ok {
-		if f.kind == kindEnum {
+		if f.kind == protoreflect.EnumKind {
 			return 0, fail(at, "not a value of the enum")
 		}
 		return 0, fail(at, "not an integer, or out of range")
 	}
 	limit, low := uint64(math.MaxUint64), uint64(0) // the largest value, and the magnitude of the smallest
 	switch f.kind {
-	case kindInt32, kindSint32, kindEnum:
+	case protoreflect.Int32Kind, protoreflect.Sint32Kind, protoreflect.EnumKind:
 		limit, low = math.MaxInt32, -math.MinInt32
-	case kindInt64, kindSfixed64:
+	case protoreflect.Int64Kind, protoreflect.Sfixed64Kind:
 		limit, low = math.MaxInt64, -math.MinInt64
-	case kindUint32, kindFixed32:
+	case protoreflect.Uint32Kind, protoreflect.Fixed32Kind:
 		limit = math.MaxUint32
 	}
 	if negative {
