@@ -28,7 +28,7 @@ var typeNamespace = uuid.UUID{0x10, 0xaf, 0xa5, 0x0a, 0x21, 0x63, 0x49, 0x0d, 0x
 // is valid within one build only: store or show the id or the name instead.
 type Rule uint8
 
-// The rules, in the order of their ids, then the insight types without one.
+// The rules, in the order of their ids, then the insight types without one, by name.
 const (
 	LOG001 Rule = iota
 	LOG002

@@ -5,7 +5,6 @@
 // their ids, names, impacts and texts from this package.
 //
 // The rules of the specification come first and enter a score. The other insight types never
-// do. Short, exact fields (id, impact, target, criterion) are Go
-// code in rules.go. Long texts are Markdown files below texts, one for each entry,
-// embedded in the binary.
+// do. Each entry is a Markdown file below texts, embedded in the binary: its short, exact
+// fields (id, impact, target, criterion), then its long texts.
 package catalog

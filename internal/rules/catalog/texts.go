@@ -3,12 +3,17 @@
 package catalog
 
 import (
+	"cmp"
 	"embed"
+	"slices"
 	"strings"
 )
 
 //go:embed texts/*.md
 var texts embed.FS
+
+// generalFile has the choices that concern every rule.
+const generalFile = "general.md"
 
 // The sections of a text, in their order.
 const (
@@ -18,28 +23,45 @@ const (
 	sectionChoices     = "Choices"
 )
 
-// load combines the table with the texts. The files are embedded, so a missing or
-// misspelt one is a programming error that the tests find.
+// load reads the entries in the order of the rules. The files are embedded, so a misspelt
+// field is a programming error that the tests find.
 func load() [Count]*Info {
-	t := table()
-	var all [Count]*Info
-	for r := range t {
-		info := &t[r]
-		text, _ := texts.ReadFile("texts/" + info.Name + ".md")
-		s := splitSections(string(text))
-		info.Description = s[sectionDescription]
-		info.Rationale = s[sectionRationale]
-		info.Remediation = s[sectionRemediation]
-		info.Choices = splitItems(s[sectionChoices])
-		all[r] = info
+	files, _ := texts.ReadDir("texts")
+	var all []*Info
+	for _, f := range files {
+		if f.Name() != generalFile {
+			text, _ := texts.ReadFile("texts/" + f.Name())
+			all = append(all, parse(strings.TrimSuffix(f.Name(), ".md"), string(text)))
+		}
 	}
-	return all
+	slices.SortFunc(all, func(a, b *Info) int {
+		return cmp.Or(cmp.Compare(len(b.ID), len(a.ID)), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Name, b.Name)) // an empty id comes last
+	})
+	return [Count]*Info(all)
+}
+
+// parse reads an entry: the title, a list of its short fields, and the sections.
+func parse(name, text string) *Info {
+	head, _, _ := strings.Cut(text, "\n## ")
+	title, _, _ := strings.Cut(head, "\n")
+	fields := make(map[string]string)
+	for _, item := range splitItems(head) {
+		key, value, _ := strings.Cut(item, ": ")
+		fields[key] = value
+	}
+	sections := splitSections(text)
+	return &Info{
+		ID: fields["ID"], Name: name, DisplayName: strings.TrimPrefix(title, "# "), Impact: Impact(fields["Impact"]), Signal: Signal(fields["Signal"]),
+		Target: fields["Target"], Applies: fields["Applies"], Criterion: fields["Criterion"],
+		Description: sections[sectionDescription], Rationale: sections[sectionRationale], Remediation: sections[sectionRemediation],
+		Choices: splitItems(sections[sectionChoices]),
+	}
 }
 
 // GeneralChoices returns, as Markdown in a new slice, the decisions that concern every
 // rule where the specification is open.
 func GeneralChoices() []string {
-	text, _ := texts.ReadFile("texts/general.md")
+	text, _ := texts.ReadFile("texts/" + generalFile)
 	return splitItems(splitSections(string(text))[sectionChoices])
 }
 
