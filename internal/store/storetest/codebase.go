@@ -68,8 +68,7 @@ const runTTL = 30 * time.Second
 // claim claims a run, which must be want. "" means that there is none.
 func (s *suite) claim(st Store, holder, want string) *assay.Run {
 	s.t.Helper()
-	run, err := st.ClaimRun(s.ctx(), holder, runTTL)
-	require.NoError(s.t, err)
+	run := must(st.ClaimRun(s.ctx(), holder, runTTL))(s.t)
 	if want == "" {
 		require.Nil(s.t, run)
 		return nil
@@ -165,15 +164,9 @@ func testCodebaseIsolation(t *testing.T, s *suite) {
 		code(t, assay.CodeNotFound, errOf(s.Patch(ctx, org, patched.ID)))
 		code(t, assay.CodeNotFound, s.DismissFinding(ctx, org, repo.ID, finding(1, "").ID, true, ""))
 
-		installations, err := s.Installations(ctx, org)
-		require.NoError(t, err)
-		require.Empty(t, installations)
-		repos, err := s.Repositories(ctx, org)
-		require.NoError(t, err)
-		require.Empty(t, repos)
-		state, err := s.Onboarding(ctx, org)
-		require.NoError(t, err)
-		require.Equal(t, "not_started", state)
+		require.Empty(t, must(s.Installations(ctx, org))(t))
+		require.Empty(t, must(s.Repositories(ctx, org))(t))
+		require.Equal(t, "not_started", must(s.Onboarding(ctx, org))(t))
 		for _, f := range []assay.RunFilter{{}, {RepositoryID: repo.ID}} {
 			runs, total, err := s.Runs(ctx, org, f)
 			require.NoError(t, err)
@@ -189,9 +182,7 @@ func testCodebaseIsolation(t *testing.T, s *suite) {
 		require.Empty(t, categories)
 	}
 	require.Equal(t, before, s.rows())
-	got, err := s.Run(ctx, mine, run.ID)
-	require.NoError(t, err)
-	require.Equal(t, run, got)
+	require.Equal(t, run, must(s.Run(ctx, mine, run.ID))(t))
 
 	// Ids of one organization that are unknown.
 	for _, id := range []string{unknownID, "", "no id", "\x00"} {

@@ -36,19 +36,13 @@ func testOrganizations(t *testing.T, s *suite) {
 	code(t, assay.CodeConflict, s.CreateOrganization(ctx, &assay.Organization{Name: "delta", ExternalID: "ext-1", Tier: assay.TierFree}))
 	code(t, assay.CodeInvalid, s.CreateOrganization(ctx, &assay.Organization{Name: "delta", Tier: "gold"}))
 
-	got, err := s.FindOrganizationByID(ctx, a.ID)
-	require.NoError(t, err)
-	require.Equal(t, a, got)
-	got, err = s.FindOrganizationByName(ctx, "beta")
-	require.NoError(t, err)
-	require.Equal(t, a, got)
+	require.Equal(t, a, must(s.FindOrganizationByID(ctx, a.ID))(t))
+	require.Equal(t, a, must(s.FindOrganizationByName(ctx, "beta"))(t))
 	for _, id := range []string{unknownID, "", "no id"} {
 		code(t, assay.CodeNotFound, errOf(s.FindOrganizationByID(ctx, id)))
 	}
 	code(t, assay.CodeNotFound, errOf(s.FindOrganizationByName(ctx, "delta")))
-	got, err = s.FindOrganizationByExternalID(ctx, "ext-1")
-	require.NoError(t, err)
-	require.Equal(t, a, got)
+	require.Equal(t, a, must(s.FindOrganizationByExternalID(ctx, "ext-1"))(t))
 	for _, external := range []string{"", "ext-2", "beta"} {
 		code(t, assay.CodeNotFound, errOf(s.FindOrganizationByExternalID(ctx, external)))
 	}
@@ -56,19 +50,13 @@ func testOrganizations(t *testing.T, s *suite) {
 	require.NoError(t, s.SetOrganizationExternalID(ctx, b.ID, "ext-3"))
 	code(t, assay.CodeConflict, s.SetOrganizationExternalID(ctx, c.ID, "ext-3"))
 	code(t, assay.CodeNotFound, s.SetOrganizationExternalID(ctx, unknownID, "ext-4"))
-	got, err = s.FindOrganizationByExternalID(ctx, "ext-3")
-	require.NoError(t, err)
-	require.Equal(t, b.ID, got.ID)
+	require.Equal(t, b.ID, must(s.FindOrganizationByExternalID(ctx, "ext-3"))(t).ID)
 	for _, none := range []string{b.ID, c.ID} {
 		require.NoError(t, s.SetOrganizationExternalID(ctx, none, ""))
 	}
 
-	all, err := s.FindOrganizations(ctx)
-	require.NoError(t, err)
-	require.Equal(t, []*assay.Organization{b, a, c}, all)
-	ids, err := s.OrganizationIDs(ctx)
-	require.NoError(t, err)
-	require.ElementsMatch(t, []string{a.ID, b.ID, c.ID}, ids)
+	require.Equal(t, []*assay.Organization{b, a, c}, must(s.FindOrganizations(ctx))(t))
+	require.ElementsMatch(t, []string{a.ID, b.ID, c.ID}, must(s.OrganizationIDs(ctx))(t))
 
 	require.NoError(t, s.SetOrganizationTier(ctx, a.ID, assay.TierEnterprise))
 	code(t, assay.CodeNotFound, s.SetOrganizationTier(ctx, unknownID, assay.TierPro))
@@ -76,14 +64,12 @@ func testOrganizations(t *testing.T, s *suite) {
 	score, at := 63.855421686746988, epoch.Add(time.Minute)
 	require.NoError(t, s.SaveOrganizationScore(ctx, delta.Fence{}, a.ID, &score, at))
 	code(t, assay.CodeNotFound, s.SaveOrganizationScore(ctx, delta.Fence{}, unknownID, &score, at))
-	got, err = s.FindOrganizationByID(ctx, a.ID)
-	require.NoError(t, err)
+	got := must(s.FindOrganizationByID(ctx, a.ID))(t)
 	require.Equal(t, assay.TierEnterprise, got.Tier)
 	require.Equal(t, &score, got.Score)
 	require.Equal(t, micro(at), got.ScoreUpdatedAt)
 	require.NoError(t, s.SaveOrganizationScore(ctx, delta.Fence{}, a.ID, nil, at))
-	got, err = s.FindOrganizationByID(ctx, a.ID)
-	require.NoError(t, err)
+	got = must(s.FindOrganizationByID(ctx, a.ID))(t)
 	require.Nil(t, got.Score)
 	require.Zero(t, got.ScoreUpdatedAt)
 }
@@ -110,19 +96,11 @@ func testAPIKeys(t *testing.T, s *suite) {
 	code(t, assay.CodeConflict, s.CreateAPIKey(ctx, newKey("aaaaaa", org), assay.APIKeyLimits{}))
 	code(t, assay.CodeNotFound, s.CreateAPIKey(ctx, newKey("dddddd", unknownID), assay.APIKeyLimits{}))
 
-	got, err := s.FindAPIKey(ctx, "bbbbbb")
-	require.NoError(t, err)
-	require.Equal(t, a, got)
+	require.Equal(t, a, must(s.FindAPIKey(ctx, "bbbbbb"))(t))
 	code(t, assay.CodeNotFound, errOf(s.FindAPIKey(ctx, "BBBBBB")))
-	all, err := s.FindAPIKeys(ctx, "")
-	require.NoError(t, err)
-	require.Equal(t, []*assay.APIKey{c, b, a}, all, "by creation, then id")
-	mine, err := s.FindAPIKeys(ctx, org)
-	require.NoError(t, err)
-	require.Equal(t, []*assay.APIKey{c, a}, mine)
-	none, err := s.FindAPIKeys(ctx, unknownID)
-	require.NoError(t, err)
-	require.Empty(t, none)
+	require.Equal(t, []*assay.APIKey{c, b, a}, must(s.FindAPIKeys(ctx, ""))(t), "by creation, then id")
+	require.Equal(t, []*assay.APIKey{c, a}, must(s.FindAPIKeys(ctx, org))(t))
+	require.Empty(t, must(s.FindAPIKeys(ctx, unknownID))(t))
 
 	require.NoError(t, s.TouchAPIKey(ctx, "bbbbbb", epoch.Add(time.Minute)))
 	require.NoError(t, s.TouchAPIKey(ctx, "bbbbbb", epoch))
@@ -130,8 +108,7 @@ func testAPIKeys(t *testing.T, s *suite) {
 	s.clock.advance(time.Minute)
 	require.NoError(t, s.RevokeAPIKey(ctx, "bbbbbb"))
 	code(t, assay.CodeNotFound, s.RevokeAPIKey(ctx, "dddddd"))
-	got, err = s.FindAPIKey(ctx, "bbbbbb")
-	require.NoError(t, err)
+	got := must(s.FindAPIKey(ctx, "bbbbbb"))(t)
 	require.Equal(t, micro(epoch.Add(time.Minute)), got.LastUsedAt, "the newest")
 	require.Equal(t, micro(epoch), got.RevokedAt, "the first")
 }
@@ -142,9 +119,7 @@ func testAPIKeyPrefix(t *testing.T, s *suite) {
 	other := s.handle()
 	prefix := func(st Store, given string) string {
 		t.Helper()
-		got, err := st.APIKeyPrefix(ctx, given)
-		require.NoError(t, err)
-		return got
+		return must(st.APIKeyPrefix(ctx, given))(t)
 	}
 	require.Empty(t, prefix(s, ""))
 	require.Empty(t, prefix(other, ""))
@@ -173,8 +148,7 @@ func testAPIKeyPages(t *testing.T, s *suite) {
 	}
 	list := func(org string, now time.Time, p assay.Page) (ids []string, total, live int) {
 		t.Helper()
-		page, err := s.FindAPIKeyPage(ctx, org, now, p)
-		require.NoError(t, err)
+		page := must(s.FindAPIKeyPage(ctx, org, now, p))(t)
 		for _, k := range page.Keys {
 			require.Equal(t, org, k.OrganizationID)
 			ids = append(ids, k.ID)
@@ -250,14 +224,11 @@ func testAPIKeyLimits(t *testing.T, s *suite) {
 	require.ErrorIs(t, create(s.Store, org, time.Time{}, assay.APIKeyLimits{All: 6}), assay.ErrTooManyAPIKeys)
 	require.NoError(t, create(s.Store, org, time.Time{}, assay.APIKeyLimits{All: 7}))
 
-	live, err := s.FindLiveAPIKeys(ctx, s.clock.now())
-	require.NoError(t, err)
+	live := must(s.FindLiveAPIKeys(ctx, s.clock.now()))(t)
 	count := map[string]int{}
 	for _, k := range live {
 		require.True(t, k.Live(s.clock.now()))
-		stored, err := s.FindAPIKey(ctx, k.ID)
-		require.NoError(t, err)
-		require.Equal(t, stored, k)
+		require.Equal(t, must(s.FindAPIKey(ctx, k.ID))(t), k)
 		count[k.OrganizationID]++
 	}
 	require.Equal(t, map[string]int{org: 5, other: 2}, count)
@@ -302,20 +273,15 @@ func testServices(t *testing.T, s *suite) {
 	}
 	for _, k := range keys {
 		id := delta.ServiceID(org, k)
-		svc, err := s.FindServiceByID(ctx, org, id)
-		require.NoError(t, err)
+		svc := must(s.FindServiceByID(ctx, org, id))(t)
 		require.Equal(t, &assay.Service{
 			ID: id, OrganizationID: org, ServiceKey: k,
 			FirstSeenAt: micro(epoch.Add(-time.Hour)), LastSeenAt: micro(epoch.Add(-time.Hour)),
 			CreatedAt: micro(epoch), UpdatedAt: micro(epoch),
 		}, svc)
 	}
-	known, err := s.KnownServices(ctx, org)
-	require.NoError(t, err)
-	require.ElementsMatch(t, keys, known)
-	o, err := s.FindOrganizationByID(ctx, org)
-	require.NoError(t, err)
-	require.Equal(t, len(keys), o.ServicesCount)
+	require.ElementsMatch(t, keys, must(s.KnownServices(ctx, org))(t))
+	require.Equal(t, len(keys), must(s.FindOrganizationByID(ctx, org))(t).ServicesCount)
 
 	for _, id := range []string{unknownID, "", "x"} {
 		code(t, assay.CodeServiceNotFound, errOf(s.FindServiceByID(ctx, org, id)))
@@ -343,18 +309,13 @@ func testIsolation(t *testing.T, s *suite) {
 	require.NoError(t, err)
 	require.Empty(t, found)
 	require.Zero(t, total)
-	fs, err := s.Facts(ctx, theirs, []string{svc, foreign}, 0)
-	require.NoError(t, err)
+	fs := must(s.Facts(ctx, theirs, []string{svc, foreign}, 0))(t)
 	require.Len(t, fs, 1)
 	require.Equal(t, foreign, fs[0].Service.ID)
-	ids, err := s.UnscoredServices(ctx, theirs, true)
-	require.NoError(t, err)
-	require.Equal(t, []string{foreign}, ids)
+	require.Equal(t, []string{foreign}, must(s.UnscoredServices(ctx, theirs, true))(t))
 
 	require.NoError(t, s.SaveScores(ctx, delta.Fence{}, theirs, []delta.Result{{ServiceID: svc, Revision: 99, Score: score(1), NewRow: true}}))
-	got, err := s.FindServiceByID(ctx, mine, svc)
-	require.NoError(t, err)
-	require.Nil(t, got.Score, "another organization's score")
+	require.Nil(t, must(s.FindServiceByID(ctx, mine, svc))(t).Score, "another organization's score")
 	s.commit(one(mine, key, func(f *delta.Service) { f.AddUsage(bucket(epoch), delta.Logs, delta.Usage{Items: 1, Bytes: 1}) }))
 	require.Contains(t, s.usage(mine), svc)
 	require.Empty(t, s.usage(theirs))

@@ -23,8 +23,7 @@ func (s *suite) expire(start, metrics delta.Bucket) {
 
 func (s *suite) rows() map[string]int64 {
 	s.t.Helper()
-	st, err := s.Stats(s.ctx())
-	require.NoError(s.t, err)
+	st := must(s.Stats(s.ctx()))(s.t)
 	rows := make(map[string]int64)
 	for _, t := range st.Tables {
 		switch t.Name {
@@ -40,8 +39,7 @@ func (s *suite) rows() map[string]int64 {
 // scored marks all services of an organization as scored.
 func (s *suite) scored(org string) {
 	s.t.Helper()
-	ids, err := s.UnscoredServices(s.ctx(), org, false)
-	require.NoError(s.t, err)
+	ids := must(s.UnscoredServices(s.ctx(), org, false))(s.t)
 	var results []delta.Result
 	for _, id := range ids {
 		results = append(results, delta.Result{ServiceID: id, Revision: s.facts(org, id).Revision})
@@ -52,9 +50,7 @@ func (s *suite) scored(org string) {
 
 func (s *suite) unscored(org string) []string {
 	s.t.Helper()
-	ids, err := s.UnscoredServices(s.ctx(), org, false)
-	require.NoError(s.t, err)
-	return ids
+	return must(s.UnscoredServices(s.ctx(), org, false))(s.t)
 }
 
 // testExpire moves the window over more rows than one transaction deletes.
@@ -150,13 +146,10 @@ func testExpire(t *testing.T, s *suite) {
 	require.Zero(t, rows["hours"])
 	require.Zero(t, rows["items"])
 	require.EqualValues(t, services+1, rows["services"])
-	ids, err := s.UnscoredServices(s.ctx(), org, true)
-	require.NoError(t, err)
+	ids := must(s.UnscoredServices(s.ctx(), org, true))(t)
 	s.scored(org)
 	require.NotEmpty(t, ids)
-	ids, err = s.UnscoredServices(s.ctx(), org, true)
-	require.NoError(t, err)
-	require.Empty(t, ids, "nothing to score any more")
+	require.Empty(t, must(s.UnscoredServices(s.ctx(), org, true))(t), "nothing to score any more")
 }
 
 func testExpireClaims(t *testing.T, s *suite) {
@@ -167,9 +160,7 @@ func testExpireClaims(t *testing.T, s *suite) {
 	start, metrics := hour-30*24*3600, hour-14*24*3600
 	counts := func(r catalog.Rule) map[string]delta.ClaimCount {
 		t.Helper()
-		c, err := delta.CountClaims(s.ctx(), s.ClaimCounter(org, r, 0))
-		require.NoError(t, err)
-		return c
+		return must(delta.CountClaims(s.ctx(), s.ClaimCounter(org, r, 0)))(t)
 	}
 	s.commit(claim(org, a, catalog.MET003, 1, 1, metrics-3600))
 	s.commit(claim(org, b, catalog.MET003, 1, 2, metrics))
@@ -196,31 +187,21 @@ func testExpireClaims(t *testing.T, s *suite) {
 	require.Equal(t, []string{idA}, s.unscored(org), "its days changed")
 	s.scored(org)
 	require.Equal(t, map[string]delta.ClaimCount{idA: {Claims: 1, Contested: 1}, idB: {Claims: 1, Contested: 1}}, counts(catalog.RES002))
-	own, err := s.ServiceClaims(s.ctx(), org, idA, start, metrics)
-	require.NoError(t, err)
-	require.EqualValues(t, 2, own[catalog.RES002].Claims)
+	require.EqualValues(t, 2, must(s.ServiceClaims(s.ctx(), org, idA, start, metrics))(t)[catalog.RES002].Claims)
 
-	revision, err := s.ClaimsRevision(s.ctx(), org)
-	require.NoError(t, err)
+	revision := must(s.ClaimsRevision(s.ctx(), org))(t)
 	s.expire(start, metrics)
-	same, err := s.ClaimsRevision(s.ctx(), org)
-	require.NoError(t, err)
-	require.Equal(t, revision, same)
+	require.Equal(t, revision, must(s.ClaimsRevision(s.ctx(), org))(t))
 	s.clock.advance(23 * time.Hour)
 	s.commit(claim(org, a, catalog.RES002, 4, 1, hour+23*3600))
 	s.scored(org)
 	s.clock.advance(time.Hour + time.Second)
-	same, err = s.ClaimsRevision(s.ctx(), org)
-	require.NoError(t, err)
+	same := must(s.ClaimsRevision(s.ctx(), org))(t)
 	s.expire(start, metrics)
 	require.Equal(t, map[string]delta.ClaimCount{idA: {Claims: 1, Contested: 1}, idB: {Claims: 1, Contested: 1}}, counts(catalog.RES002))
-	own, err = s.ServiceClaims(s.ctx(), org, idB, start, metrics)
-	require.NoError(t, err)
-	require.EqualValues(t, 1, own[catalog.RES002].Claims,
+	require.EqualValues(t, 1, must(s.ServiceClaims(s.ctx(), org, idB, start, metrics))(t)[catalog.RES002].Claims,
 		"what nobody contests goes after a day")
-	changed, err := s.ClaimsRevision(s.ctx(), org)
-	require.NoError(t, err)
-	require.NotEqual(t, same, changed)
+	require.NotEqual(t, same, must(s.ClaimsRevision(s.ctx(), org))(t))
 	require.Empty(t, s.unscored(org))
 	s.clock.advance(30 * 24 * time.Hour)
 	s.expire(hour+31*24*3600, hour+31*24*3600)
@@ -324,8 +305,7 @@ func testExpireInstances(t *testing.T, s *suite) {
 	s.expire(hour-24*3600, hour-24*3600)
 	const contested = keys - keys/every
 	require.EqualValues(t, 2*contested, s.rows()["claims"])
-	counts, err := delta.CountClaims(s.ctx(), s.ClaimCounter(org, catalog.RES002, 0))
-	require.NoError(t, err)
+	counts := must(delta.CountClaims(s.ctx(), s.ClaimCounter(org, catalog.RES002, 0)))(t)
 	for _, name := range []string{"a", "b"} {
 		require.Equal(t, delta.ClaimCount{Claims: contested, Contested: contested}, counts[delta.ServiceID(org, named(name))])
 	}
@@ -407,17 +387,14 @@ func testExpireServices(t *testing.T, s *suite) {
 	require.NotEqual(t, id, young)
 	s.commit(one(org, named("young"), func(f *delta.Service) { f.Seen(uint64(s.clock.now().UnixNano())) }))
 	day(2)
-	known, err := s.KnownServices(s.ctx(), org)
-	require.NoError(t, err)
-	require.ElementsMatch(t, []assay.ServiceKey{named("young"), named("late")}, known)
+	require.ElementsMatch(t, []assay.ServiceKey{named("young"), named("late")}, must(s.KnownServices(s.ctx(), org))(t))
 	day(5)
 	rows = s.rows()
 	require.EqualValues(t, 1, rows["services"])
 	for _, table := range []string{"insights", "scores", "claims", "distinct_sets", "examples", "items", "hours"} {
 		require.Zero(t, rows[table], table)
 	}
-	o, err := s.FindOrganizationByID(s.ctx(), org)
-	require.NoError(t, err)
+	o := must(s.FindOrganizationByID(s.ctx(), org))(t)
 	require.Zero(t, o.ActiveInsightsCount)
 	require.Equal(t, 1, o.ServicesCount)
 	_, total, err := s.FindInsights(s.ctx(), assay.InsightFilter{OrganizationID: org, Page: assay.Page{Limit: 1}})

@@ -71,9 +71,7 @@ func testFacts(t *testing.T, s *suite) {
 		Traces:  assay.SignalUsage{Items: 11, Bytes: 1<<40 + 1}, Logs: assay.SignalUsage{Items: 7, Bytes: 70},
 	}}, s.usage(org))
 	for _, all := range []bool{false, true} {
-		ids, err := s.UnscoredServices(ctx, org, all)
-		require.NoError(t, err)
-		require.Equal(t, []string{id}, ids)
+		require.Equal(t, []string{id}, must(s.UnscoredServices(ctx, org, all))(t))
 	}
 
 	// A commit without changes changes nothing.
@@ -87,11 +85,8 @@ func testFacts(t *testing.T, s *suite) {
 	s.commit(nil)
 	s.commit(new(delta.Delta))
 
-	fs, err := s.Facts(ctx, org, nil, 0)
-	require.NoError(t, err)
-	require.Empty(t, fs)
-	fs, err = s.Facts(ctx, org, []string{unknownID, id, "x"}, hour+1)
-	require.NoError(t, err)
+	require.Empty(t, must(s.Facts(ctx, org, nil, 0))(t))
+	fs := must(s.Facts(ctx, org, []string{unknownID, id, "x"}, hour+1))(t)
 	require.Len(t, fs, 1)
 	require.Empty(t, fs[0].Items, "evidence before the window")
 }
@@ -156,9 +151,7 @@ func testCommitFails(t *testing.T, s *suite) {
 	code(t, assay.CodeNotFound, err)
 	err = s.Commit(s.ctx(), s.clock.now(), []delta.Request{request, {OrganizationID: unknownID}}, func([]bool) *delta.Delta { return nil })
 	code(t, assay.CodeNotFound, err)
-	known, err := s.KnownServices(s.ctx(), org)
-	require.NoError(t, err)
-	require.Empty(t, known, "a failed commit stores nothing")
+	require.Empty(t, must(s.KnownServices(s.ctx(), org))(t), "a failed commit stores nothing")
 	require.NoError(t, s.Commit(s.ctx(), s.clock.now(), []delta.Request{request}, func(fresh []bool) *delta.Delta {
 		require.Equal(t, []bool{true}, fresh)
 		return nil
@@ -264,15 +257,11 @@ func testClaims(t *testing.T, s *suite) {
 	now := bucket(epoch)
 	counts := func(r catalog.Rule, since delta.Bucket) map[string]delta.ClaimCount {
 		t.Helper()
-		got, err := delta.CountClaims(ctx, s.ClaimCounter(org, r, since))
-		require.NoError(t, err)
-		return got
+		return must(delta.CountClaims(ctx, s.ClaimCounter(org, r, since)))(t)
 	}
 	revision := func() uint64 {
 		t.Helper()
-		n, err := s.ClaimsRevision(ctx, org)
-		require.NoError(t, err)
-		return n
+		return must(s.ClaimsRevision(ctx, org))(t)
 	}
 	require.Empty(t, counts(catalog.MET003, 0))
 	start := revision()
@@ -337,13 +326,11 @@ func testClaims(t *testing.T, s *suite) {
 		s.commit(claim(org, a, catalog.LOG001, delta.KeyLogDay, day, delta.Bucket(day*86400)))
 	}
 	s.commit(claim(org, a, catalog.LOG001, delta.KeyDebugDay, 20003, 20003*86400))
-	fs, err := s.Facts(ctx, org, []string{idA}, 20001*86400)
-	require.NoError(t, err)
+	fs := must(s.Facts(ctx, org, []string{idA}, 20001*86400))(t)
 	require.EqualValues(t, 4, fs[0].LogDays)
 	require.EqualValues(t, 1, fs[0].DebugDays)
 
-	names, err := s.KnownMetricNames(ctx, org)
-	require.NoError(t, err)
+	names := must(s.KnownMetricNames(ctx, org))(t)
 	require.ElementsMatch(t, []uint64{1, 1 << 63}, names[a])
 	require.ElementsMatch(t, []uint64{1, 77}, names[b])
 	require.Len(t, names[c], 31)
@@ -369,8 +356,7 @@ func testClaimBound(t *testing.T, s *suite) {
 	rows := s.rows()
 	require.LessOrEqual(t, rows["claims"], int64(n+delta.MaxItems))
 	require.GreaterOrEqual(t, rows["claims"], int64(n+2), "days are not bounded")
-	counts, err := delta.CountClaims(s.ctx(), s.ClaimCounter(org, catalog.MET004, now+3600))
-	require.NoError(t, err)
+	counts := must(delta.CountClaims(s.ctx(), s.ClaimCounter(org, catalog.MET004, now+3600)))(t)
 	require.Equal(t, delta.ClaimCount{Claims: 1, Contested: 1}, counts[delta.ServiceID(org, named("a"))], "the newest stay")
 
 	// All at once, of a new service.
@@ -495,11 +481,9 @@ func (s *suite) observe(org string) map[assay.ServiceKey]*observed {
 	s.t.Helper()
 	ctx := s.ctx()
 	state, byID := make(map[assay.ServiceKey]*observed), make(map[string]*observed)
-	keys, err := s.KnownServices(ctx, org)
-	require.NoError(s.t, err)
+	keys := must(s.KnownServices(ctx, org))(s.t)
 	usage := s.usage(org)
-	names, err := s.KnownMetricNames(ctx, org)
-	require.NoError(s.t, err)
+	names := must(s.KnownMetricNames(ctx, org))(s.t)
 	for _, k := range keys {
 		id := delta.ServiceID(org, k)
 		o := &observed{Facts: *s.facts(org, id), Usage: usage[id], Names: slices.Sorted(slices.Values(names[k]))}
@@ -511,8 +495,7 @@ func (s *suite) observe(org string) map[assay.ServiceKey]*observed {
 	}
 	for i, since := range []delta.Bucket{0, bucket(epoch) + 3600, bucket(epoch) + 3*3600} {
 		for _, r := range []catalog.Rule{catalog.MET003, catalog.RES002} {
-			counts, err := delta.CountClaims(ctx, s.ClaimCounter(org, r, since))
-			require.NoError(s.t, err)
+			counts := must(delta.CountClaims(ctx, s.ClaimCounter(org, r, since)))(s.t)
 			for id, c := range counts {
 				if byID[id].Claims[i] == nil {
 					byID[id].Claims[i] = make(map[catalog.Rule]delta.ClaimCount)
@@ -595,16 +578,13 @@ func testConcurrency(t *testing.T, s *suite) {
 		require.Equal(t, delta.Count{Observed: 1, Failed: 1}, f.Totals[catalog.SPA003])
 	}
 	require.Equal(t, delta.Count{Observed: workers * commits, Failed: workers * commits / 2}, sum)
-	counts, err := delta.CountClaims(s.ctx(), s.ClaimCounter(org, catalog.RES002, 0))
-	require.NoError(t, err)
-	require.Len(t, counts, 3)
+	require.Len(t, must(delta.CountClaims(s.ctx(), s.ClaimCounter(org, catalog.RES002, 0)))(t), 3)
 }
 
 func testDurability(t *testing.T, s *suite) {
 	ctx := s.ctx()
 	org := s.organization()
-	st, err := s.open()
-	require.NoError(t, err)
+	st := must(s.open())(t)
 	hour := bucket(epoch)
 	request := delta.Request{OrganizationID: org, Hash: [16]byte{1}}
 	require.NoError(t, st.Commit(ctx, s.clock.now(), []delta.Request{request}, func([]bool) *delta.Delta {
@@ -649,26 +629,13 @@ func testContext(t *testing.T, s *suite) {
 		"Ping":   func() error { return s.Ping(ctx) },
 		"Commit": func() error { return s.Commit(ctx, epoch, nil, func([]bool) *delta.Delta { return nil }) },
 		"Expire": func() error { return s.Expire(ctx, epoch, 0, 0) },
-		"Facts": func() error {
-			_, err := s.Facts(ctx, org, []string{id}, 0)
-			return err
-		},
+		"Facts":  func() error { return errOf(s.Facts(ctx, org, []string{id}, 0)) },
 		"FindInsights": func() error {
-			_, _, err := s.FindInsights(ctx, assay.InsightFilter{OrganizationID: org, Page: assay.Page{Limit: 1}})
-			return err
+			return errOf3(s.FindInsights(ctx, assay.InsightFilter{OrganizationID: org, Page: assay.Page{Limit: 1}}))
 		},
-		"FindAPIKey": func() error {
-			_, err := s.FindAPIKey(ctx, "aaaaaa")
-			return err
-		},
-		"LogRecords": func() error {
-			_, err := s.LogRecords(ctx, org, epoch, epoch, time.Minute)
-			return err
-		},
-		"FindUsage": func() error {
-			_, err := s.FindUsage(ctx, org)
-			return err
-		},
+		"FindAPIKey":  func() error { return errOf(s.FindAPIKey(ctx, "aaaaaa")) },
+		"LogRecords":  func() error { return errOf(s.LogRecords(ctx, org, epoch, epoch, time.Minute)) },
+		"FindUsage":   func() error { return errOf(s.FindUsage(ctx, org)) },
 		"MuteInsight": func() error { return s.MuteInsight(ctx, in.ID, "") },
 	} {
 		require.ErrorIs(t, call(), context.Canceled, name)

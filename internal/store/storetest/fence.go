@@ -30,10 +30,8 @@ func testFence(t *testing.T, s *suite) {
 	}
 	stored := func() []any {
 		t.Helper()
-		history, err := s.ScoreHistory(ctx, org, svc, time.Time{})
-		require.NoError(t, err)
-		o, err := s.FindOrganizationByID(ctx, org)
-		require.NoError(t, err)
+		history := must(s.ScoreHistory(ctx, org, svc, time.Time{}))(t)
+		o := must(s.FindOrganizationByID(ctx, org))(t)
 		return []any{s.facts(org, svc), history, o, s.unscored(org)}
 	}
 	refused := func(f delta.Fence) {

@@ -54,8 +54,7 @@ func testReviews(t *testing.T, s *suite) {
 		require.Equal(t, want, got)
 	}
 	counts("critical 2 high 1 | Volume 3")
-	r, err := s.Repository(ctx, org, repo.ID)
-	require.NoError(t, err)
+	r := must(s.Repository(ctx, org, repo.ID))(t)
 	require.Equal(t, map[string]int{"critical": 2, "high": 1}, r.Findings)
 	require.Equal(t, first.StartedAt, r.ReviewedAt)
 
@@ -76,8 +75,7 @@ func testReviews(t *testing.T, s *suite) {
 		want(finding(4, "suggestion"), second, func(f *assay.CodeFinding) { f.CreatedAt = resolved }),
 	}, s.findings(org, assay.FindingFilter{}))
 	counts("critical 2 suggestion 1 | Governance 1 Volume 2")
-	r, err = s.Repository(ctx, org, repo.ID)
-	require.NoError(t, err)
+	r = must(s.Repository(ctx, org, repo.ID))(t)
 	require.Equal(t, second.StartedAt, r.ReviewedAt)
 	require.Equal(t, odd, r.ReviewedCommit)
 	require.Equal(t, "trunk", r.DefaultBranch)
@@ -111,8 +109,7 @@ func testReviews(t *testing.T, s *suite) {
 	}, s.findings(org, assay.FindingFilter{Dismissed: true}))
 	require.Empty(t, s.findings(org, assay.FindingFilter{}))
 	counts("|")
-	r, err = s.Repository(ctx, org, repo.ID)
-	require.NoError(t, err)
+	r = must(s.Repository(ctx, org, repo.ID))(t)
 	require.Equal(t, "trunk", r.DefaultBranch)
 	require.Nil(t, r.Instrumentation)
 	require.Empty(t, r.Findings)
@@ -155,9 +152,7 @@ func testFixes(t *testing.T, s *suite) {
 	code(t, assay.CodeNotFound, errOf(s.Patch(ctx, org, run.ID)))
 	for _, patch := range []string{"first", odd} {
 		require.NoError(t, s.SavePatch(ctx, "replica", run.ID, []byte(patch)))
-		got, err := s.Patch(ctx, org, run.ID)
-		require.NoError(t, err)
-		require.Equal(t, patch, string(got))
+		require.Equal(t, patch, string(must(s.Patch(ctx, org, run.ID))(t)))
 	}
 	code(t, assay.CodeInvalid, s.SavePatch(ctx, "replica", run.ID, make([]byte, assay.MaxPatchBytes+1)))
 	proposed := assay.CodeFix{FixStatus: assay.FixProposed, PullRequest: 7, PullStatus: assay.PullOpen}

@@ -31,18 +31,14 @@ func testConnectedInstallations(t *testing.T, s *suite) {
 	}
 	s.installation(s.organization()) // without an external id
 
-	connected, err := s.ConnectedInstallations(ctx, "github", "42")
-	require.NoError(t, err)
+	connected := must(s.ConnectedInstallations(ctx, "github", "42"))(t)
 	require.Equal(t, all[:2], connected)
 	for _, id := range []string{"", "43"} {
-		connected, err = s.ConnectedInstallations(ctx, "github", id)
-		require.NoError(t, err)
-		require.Empty(t, connected)
+		require.Empty(t, must(s.ConnectedInstallations(ctx, "github", id))(t))
 	}
 	ids := func(provider, name string) (found []string) {
 		t.Helper()
-		connected, err := s.ConnectedRepositories(ctx, provider, name)
-		require.NoError(t, err)
+		connected := must(s.ConnectedRepositories(ctx, provider, name))(t)
 		for _, r := range connected {
 			found = append(found, r.ID)
 		}
@@ -55,8 +51,7 @@ func testConnectedInstallations(t *testing.T, s *suite) {
 
 	due := func() int {
 		t.Helper()
-		found, err := s.DueRepositories(ctx, s.clock.now().Add(-time.Hour), 10)
-		require.NoError(t, err)
+		found := must(s.DueRepositories(ctx, s.clock.now().Add(-time.Hour), 10))(t)
 		return len(found)
 	}
 	require.Equal(t, 3, due())
@@ -84,11 +79,8 @@ func testConnectedInstallations(t *testing.T, s *suite) {
 	}
 	running.Wait()
 	require.EqualValues(t, 1, replaced.Load())
-	ok, err := s.ReplaceCredential(ctx, all[1].OrganizationID, first.ID, []byte{0}, []byte{1})
-	require.NoError(t, err)
-	require.False(t, ok)
-	found, err := s.Installations(ctx, first.OrganizationID)
-	require.NoError(t, err)
+	require.False(t, must(s.ReplaceCredential(ctx, all[1].OrganizationID, first.ID, []byte{0}, []byte{1}))(t))
+	found := must(s.Installations(ctx, first.OrganizationID))(t)
 	require.Equal(t, assay.InstallationSuspended, found[0].Status)
 	require.Len(t, found[0].Credential, 2)
 }
@@ -109,8 +101,7 @@ func testOnboardingStates(t *testing.T, s *suite) {
 	code(t, assay.CodeNotFound, s.SaveOnboardingState(ctx, &assay.OnboardingState{Hash: hash(99), OrganizationID: unknownID}))
 	code(t, assay.CodeInvalid, s.SaveOnboardingState(ctx, &assay.OnboardingState{Hash: hash(99), OrganizationID: org, CreatedBy: strings.Repeat("x", assay.MaxCodeTextBytes+1)}))
 	for range 2 {
-		found, err := s.OnboardingState(ctx, first.Hash, s.clock.now())
-		require.NoError(t, err)
+		found := must(s.OnboardingState(ctx, first.Hash, s.clock.now()))(t)
 		require.Equal(t, first, found)
 	}
 	code(t, assay.CodeNotFound, errOf(s.OnboardingState(ctx, first.Hash, first.ExpiresAt)))

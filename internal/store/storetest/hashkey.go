@@ -17,8 +17,7 @@ import (
 // HashOf returns a hash that differs between the hash keys of organizations.
 func HashOf(t testing.TB, st Store, organizationID string) uint64 {
 	t.Helper()
-	k, err := st.HashKey(t.Context(), organizationID)
-	require.NoError(t, err)
+	k := must(st.HashKey(t.Context(), organizationID))(t)
 	return k.Sum64(delta.DomainMetric, nil)
 }
 
@@ -59,12 +58,9 @@ func testWideClaims(t *testing.T, s *suite) {
 	}
 	contested := func(id string) [4]uint64 {
 		t.Helper()
-		met, err := delta.CountClaims(s.ctx(), s.ClaimCounter(org, catalog.MET003, 0))
-		require.NoError(t, err)
-		res, err := delta.CountClaims(s.ctx(), s.ClaimCounter(org, catalog.RES002, 0))
-		require.NoError(t, err)
-		own, err := s.ServiceClaims(s.ctx(), org, id, 0, 0)
-		require.NoError(t, err)
+		met := must(delta.CountClaims(s.ctx(), s.ClaimCounter(org, catalog.MET003, 0)))(t)
+		res := must(delta.CountClaims(s.ctx(), s.ClaimCounter(org, catalog.RES002, 0)))(t)
+		own := must(s.ServiceClaims(s.ctx(), org, id, 0, 0))(t)
 		require.EqualValues(t, 1, met[id].Claims)
 		return [4]uint64{met[id].Contested, res[id].Contested, own[catalog.MET003].Contested, own[catalog.RES002].Contested}
 	}
@@ -108,30 +104,24 @@ func OldSet() []byte {
 func TestUpgraded(t *testing.T, st Store) {
 	org, ctx := OldOrganization, t.Context()
 	a, b := delta.ServiceID(org, named("a")), delta.ServiceID(org, named("b"))
-	key, err := st.HashKey(ctx, org)
-	require.NoError(t, err)
+	key := must(st.HashKey(ctx, org))(t)
 	require.Equal(t, key.Sum64(delta.DomainUnit, nil), func() uint64 {
-		again, err := st.HashKey(ctx, org)
-		require.NoError(t, err)
+		again := must(st.HashKey(ctx, org))(t)
 		return again.Sum64(delta.DomainUnit, nil)
 	}())
 	counts := func(since delta.Bucket) map[string]delta.ClaimCount {
 		t.Helper()
-		c, err := delta.CountClaims(ctx, st.ClaimCounter(org, catalog.MET003, since))
-		require.NoError(t, err)
-		return c
+		return must(delta.CountClaims(ctx, st.ClaimCounter(org, catalog.MET003, since)))(t)
 	}
 	facts := func() *delta.Facts {
 		t.Helper()
-		fs, err := st.Facts(ctx, org, []string{a}, 0)
-		require.NoError(t, err)
+		fs := must(st.Facts(ctx, org, []string{a}, 0))(t)
 		require.Len(t, fs, 1)
 		return fs[0]
 	}
 	series := func() uint64 {
 		t.Helper()
-		usage, err := st.FindUsage(ctx, org)
-		require.NoError(t, err)
+		usage := must(st.FindUsage(ctx, org))(t)
 		for _, u := range usage {
 			if u.Service.ID == a {
 				return u.ActiveSeries
@@ -141,8 +131,7 @@ func TestUpgraded(t *testing.T, st Store) {
 	}
 	names := func() []uint64 {
 		t.Helper()
-		known, err := st.KnownMetricNames(ctx, org)
-		require.NoError(t, err)
+		known := must(st.KnownMetricNames(ctx, org))(t)
 		return known[named("a")]
 	}
 	old := delta.ClaimCount{Claims: 1, Contested: 1, Keys: []string{"metric 77"}, Values: []string{"unit 10", "unit 11"}}
@@ -190,8 +179,7 @@ func TestUpgraded(t *testing.T, st Store) {
 			require.Equal(t, delta.Count{Observed: 1}, facts().Totals[r], "the sets are not united")
 		}
 	}
-	own, err := st.ServiceClaims(ctx, org, a, 0, OldBucket+3600)
-	require.NoError(t, err)
+	own := must(st.ServiceClaims(ctx, org, a, 0, OldBucket+3600))(t)
 	require.Equal(t, map[catalog.Rule]delta.ClaimCount{catalog.MET003: {Claims: 1}}, own)
 
 	// Old facts expire with the window.

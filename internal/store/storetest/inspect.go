@@ -16,8 +16,7 @@ import (
 )
 
 func testStats(t *testing.T, s *suite) {
-	st, err := s.Stats(s.ctx())
-	require.NoError(t, err)
+	st := must(s.Stats(s.ctx()))(t)
 	require.Zero(t, st.Services())
 	require.True(t, st.Oldest.IsZero())
 	require.True(t, st.Newest.IsZero())
@@ -30,8 +29,7 @@ func testStats(t *testing.T, s *suite) {
 	hour := bucket(epoch)
 	s.commit(one(org, named("a"), func(f *delta.Service) { f.Counts(hour - 2*3600)[catalog.RES001].Add(delta.Count{Observed: 1}) }))
 	s.commit(one(org, named("a"), func(f *delta.Service) { f.Counts(hour + 3600)[catalog.RES001].Add(delta.Count{Observed: 1}) }))
-	st, err = s.Stats(s.ctx())
-	require.NoError(t, err)
+	st = must(s.Stats(s.ctx()))(t)
 	require.EqualValues(t, 2, st.Organizations())
 	require.EqualValues(t, 2, st.Services())
 	require.True(t, st.Newest.Equal((hour + 3600).Time()), "%v", st.Newest)
@@ -51,14 +49,11 @@ func testStats(t *testing.T, s *suite) {
 }
 
 func testSchema(t *testing.T, s *suite) {
-	schema, err := s.Schema(s.ctx())
-	require.NoError(t, err)
+	schema := must(s.Schema(s.ctx()))(t)
 	require.NoError(t, schema.Check())
 	require.Positive(t, schema.Version)
 	require.Equal(t, schema.Known, schema.Version)
 	require.Positive(t, schema.CompatibleSince, "the migrations record the compatible versions")
 	require.LessOrEqual(t, schema.CompatibleSince, schema.Version)
-	st, err := s.Stats(s.ctx())
-	require.NoError(t, err)
-	require.Equal(t, schema, st.Schema)
+	require.Equal(t, schema, must(s.Stats(s.ctx()))(t).Schema)
 }

@@ -34,8 +34,7 @@ func (s *suite) write(st Store, journals ...delta.Journal) error {
 
 func (s *suite) journal(name string, want ...delta.JournalEntry) {
 	s.t.Helper()
-	got, err := s.ReadJournal(s.ctx(), name, 0, 1000)
-	require.NoError(s.t, err)
+	got := must(s.ReadJournal(s.ctx(), name, 0, 1000))(s.t)
 	sameEntries(s.t, want, got)
 }
 
@@ -51,8 +50,7 @@ func sameEntries(t testing.TB, want, got []delta.JournalEntry) {
 
 func (s *suite) journals(want ...string) {
 	s.t.Helper()
-	got, err := s.Journals(s.ctx())
-	require.NoError(s.t, err)
+	got := must(s.Journals(s.ctx()))(s.t)
 	require.ElementsMatch(s.t, want, got)
 	require.True(s.t, slices.IsSorted(got))
 }
@@ -90,8 +88,7 @@ func testJournal(t *testing.T, s *suite) {
 		{math.MaxUint64, 10, nil},
 		{0, 0, nil},
 	} {
-		got, err := s.handle().ReadJournal(s.ctx(), "a", c.after, c.limit)
-		require.NoError(t, err)
+		got := must(s.handle().ReadJournal(s.ctx(), "a", c.after, c.limit))(t)
 		sameEntries(t, c.want, got)
 	}
 
@@ -190,9 +187,7 @@ func testJournalTakenOver(t *testing.T, s *suite) {
 	require.Equal(t, []string{delta.JournalLease("b")}, s.acquire(b, "B", leaseTTL, delta.JournalLease("a"), delta.JournalLease("b")))
 	s.clock.advance(leaseTTL)
 	require.Len(t, s.acquire(b, "B", leaseTTL, delta.JournalLease("a"), delta.JournalLease("b")), 2)
-	read, err := b.ReadJournal(s.ctx(), "a", 0, 10)
-	require.NoError(t, err)
-	require.Equal(t, entries, read)
+	require.Equal(t, entries, must(b.ReadJournal(s.ctx(), "a", 0, 10))(t))
 
 	appended := []delta.JournalEntry{entry(7, "one"), entry(8, "two"), entry(9, "three")}
 	require.NoError(t, s.write(b,

@@ -26,8 +26,7 @@ func (s *suite) acquire(st Store, holder string, ttl time.Duration, names ...str
 
 func (s *suite) leaseNames(prefix string, want ...string) {
 	s.t.Helper()
-	got, err := s.LeaseNames(s.ctx(), prefix)
-	require.NoError(s.t, err)
+	got := must(s.LeaseNames(s.ctx(), prefix))(s.t)
 	if len(want) == 0 {
 		require.Empty(s.t, got)
 		return

@@ -23,9 +23,7 @@ func logRecords(org string, severity assay.Severity, n uint64) *delta.Delta {
 // logged returns all log records of an organization.
 func (s *suite) logged(st Store, org string) []assay.LogRecords {
 	s.t.Helper()
-	records, err := st.LogRecords(s.ctx(), org, time.Unix(0, 0), epoch.AddDate(10, 0, 0), time.Minute)
-	require.NoError(s.t, err)
-	return records
+	return must(st.LogRecords(s.ctx(), org, time.Unix(0, 0), epoch.AddDate(10, 0, 0), time.Minute))(s.t)
 }
 
 // minute is the log records of the minute that a moment lies in.
@@ -125,8 +123,7 @@ func testLogRecordRange(t *testing.T, s *suite) {
 		{-time.Minute + time.Millisecond, time.Hour, 2 * time.Minute, []assay.LogRecords{stored[0], both}},
 		{-168 * time.Hour, time.Hour, 168 * time.Minute, []assay.LogRecords{stored[0], both}},
 	} {
-		got, err := s.LogRecords(s.ctx(), org, noon.Add(c.from), noon.Add(c.to), c.step)
-		require.NoError(t, err)
+		got := must(s.LogRecords(s.ctx(), org, noon.Add(c.from), noon.Add(c.to), c.step))(t)
 		require.Equal(t, c.want, got, "from %v to %v by %v", c.from, c.to, c.step)
 	}
 }

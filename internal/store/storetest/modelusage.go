@@ -20,9 +20,7 @@ func testModelUsage(t *testing.T, s *suite) {
 	limit := assay.ModelUsage{Tokens: 100, Cost: 10}
 	spend := func(org string, at time.Time, tokens, cost int64, limit assay.ModelUsage) bool {
 		t.Helper()
-		ok, err := s.SpendModel(ctx, org, at, assay.ModelUsage{Tokens: tokens, Cost: cost}, limit)
-		require.NoError(t, err)
-		return ok
+		return must(s.SpendModel(ctx, org, at, assay.ModelUsage{Tokens: tokens, Cost: cost}, limit))(t)
 	}
 	require.False(t, spend(org, day, 101, 0, limit), "the first of a day")
 	require.False(t, spend(org, day, 0, 11, limit))

@@ -27,9 +27,7 @@ func testInstallations(t *testing.T, s *suite) {
 	require.NoError(t, s.SaveInstallation(ctx, b))
 	list := func() []*assay.Installation {
 		t.Helper()
-		found, err := s.Installations(ctx, org)
-		require.NoError(t, err)
-		return found
+		return must(s.Installations(ctx, org))(t)
 	}
 	require.Equal(t, []*assay.Installation{a, b}, list())
 
@@ -67,18 +65,14 @@ func testRepositories(t *testing.T, s *suite) {
 	of1 := s.repositories(first, "a")
 	list := func() []*assay.Repository {
 		t.Helper()
-		found, err := s.Repositories(ctx, org)
-		require.NoError(t, err)
-		return found
+		return must(s.Repositories(ctx, org))(t)
 	}
 	want := []*assay.Repository{of1[0], of2[1], of2[2], of2[0]}
 	for _, r := range want {
 		r.OrganizationID, r.CreatedAt, r.Findings = org, micro(s.clock.now()), map[string]int{}
 	}
 	require.Equal(t, want, list())
-	got, err := s.Repository(ctx, org, of2[1].ID)
-	require.NoError(t, err)
-	require.Equal(t, of2[1], got)
+	require.Equal(t, of2[1], must(s.Repository(ctx, org, of2[1].ID))(t))
 
 	// Saving them again updates them, and keeps what the source does not say.
 	s.clock.advance(time.Hour)
@@ -94,9 +88,7 @@ func testRepositories(t *testing.T, s *suite) {
 
 	settings := assay.RepositorySettings{ReviewInstructions: odd[:4], DisabledChecks: []string{"span-noise"}, Services: []string{"shop"}}
 	require.NoError(t, s.SaveRepositorySettings(ctx, org, of1[0].ID, settings))
-	got, err = s.Repository(ctx, org, of1[0].ID)
-	require.NoError(t, err)
-	require.Equal(t, settings, got.Settings)
+	require.Equal(t, settings, must(s.Repository(ctx, org, of1[0].ID))(t).Settings)
 	code(t, assay.CodeNotFound, s.SaveRepositorySettings(ctx, org, unknownID, settings))
 	settings.FixInstructions = strings.Repeat("x", assay.MaxDocumentBytes)
 	code(t, assay.CodeInvalid, s.SaveRepositorySettings(ctx, org, of1[0].ID, settings))
@@ -132,16 +124,14 @@ func testActivation(t *testing.T, s *suite) {
 	id := func(n int) string { return repos[n].ID }
 	active := func(want ...bool) {
 		t.Helper()
-		found, err := s.Repositories(ctx, org)
-		require.NoError(t, err)
+		found := must(s.Repositories(ctx, org))(t)
 		for i, r := range found {
 			require.Equal(t, want[i], r.Active, r.FullName)
 		}
 	}
 	activate := func(want int, on bool, limit int, ids ...string) {
 		t.Helper()
-		n, err := s.ActivateRepositories(ctx, org, ids, on, limit)
-		require.NoError(t, err)
+		n := must(s.ActivateRepositories(ctx, org, ids, on, limit))(t)
 		require.Equal(t, want, n)
 	}
 	refused := func(want assay.Code, limit int, ids ...string) {
@@ -162,9 +152,7 @@ func testActivation(t *testing.T, s *suite) {
 	// Onboarding activates all repositories or none, once.
 	state := func(want string) {
 		t.Helper()
-		got, err := s.Onboarding(ctx, org)
-		require.NoError(t, err)
-		require.Equal(t, want, got)
+		require.Equal(t, want, must(s.Onboarding(ctx, org))(t))
 	}
 	state("not_started")
 	require.NoError(t, s.StartOnboarding(ctx, org))
@@ -176,18 +164,14 @@ func testActivation(t *testing.T, s *suite) {
 	code(t, assay.CodeNotFound, errOf(s.CompleteOnboarding(ctx, org, []string{id(1), unknownID}, 9)))
 	state("in_progress")
 	active(true, false, true, false)
-	n, err := s.CompleteOnboarding(ctx, org, []string{id(1)}, 3)
-	require.NoError(t, err)
-	require.Equal(t, 3, n)
+	require.Equal(t, 3, must(s.CompleteOnboarding(ctx, org, []string{id(1)}, 3))(t))
 	state("completed")
 	active(true, true, true, false)
 	code(t, assay.CodeConflict, errOf(s.CompleteOnboarding(ctx, org, []string{id(3)}, 9)))
 	active(true, true, true, false)
 	require.NoError(t, s.StartOnboarding(ctx, org))
 	state("completed")
-	state2, err := s.Onboarding(ctx, foreign.OrganizationID)
-	require.NoError(t, err)
-	require.Equal(t, "not_started", state2)
+	require.Equal(t, "not_started", must(s.Onboarding(ctx, foreign.OrganizationID))(t))
 }
 
 // testActivationRace activates more repositories concurrently than the limit allows, and
@@ -222,8 +206,7 @@ func testActivationRace(t *testing.T, s *suite) {
 		})
 	}
 	wg.Wait()
-	found, err := s.Repositories(ctx, org)
-	require.NoError(t, err)
+	found := must(s.Repositories(ctx, org))(t)
 	require.Len(t, found, 8)
 	active := 0
 	for _, r := range found {
@@ -242,8 +225,7 @@ func testDueRepositories(t *testing.T, s *suite) {
 	never, reviewed, inactive := s.repository(org), s.repository(s.organization()), s.repositories(s.installation(org), "inactive")[0]
 	due := func(want ...*assay.Repository) {
 		t.Helper()
-		found, err := s.DueRepositories(ctx, s.clock.now().Add(-time.Hour), 10)
-		require.NoError(t, err)
+		found := must(s.DueRepositories(ctx, s.clock.now().Add(-time.Hour), 10))(t)
 		require.Len(t, found, len(want))
 		for i, r := range found {
 			require.Equal(t, want[i].ID, r.ID)
@@ -255,15 +237,9 @@ func testDueRepositories(t *testing.T, s *suite) {
 	due(never)
 	s.clock.advance(time.Hour + time.Second)
 	due(never, reviewed)
-	found, err := s.DueRepositories(ctx, s.clock.now(), 1)
-	require.NoError(t, err)
-	require.Len(t, found, 1)
-	found, err = s.DueRepositories(ctx, s.clock.now(), 0)
-	require.NoError(t, err)
-	require.Empty(t, found)
-	found, err = s.DueRepositories(ctx, s.clock.now(), 10)
-	require.NoError(t, err)
-	require.Equal(t, map[string]int{"high": 1}, found[1].Findings)
+	require.Len(t, must(s.DueRepositories(ctx, s.clock.now(), 1))(t), 1)
+	require.Empty(t, must(s.DueRepositories(ctx, s.clock.now(), 0))(t))
+	require.Equal(t, map[string]int{"high": 1}, must(s.DueRepositories(ctx, s.clock.now(), 10))(t)[1].Findings)
 
 	// A review of the default branch postpones the next one from its creation, so also while it runs and if it
 	// fails. One of another branch and other runs do not.
@@ -288,7 +264,7 @@ func testDueRepositories(t *testing.T, s *suite) {
 		require.True(t, created)
 	}
 	due(reviewed, never)
-	_, _, err = s.ScheduleRun(ctx, &assay.Run{OrganizationID: reviewed.OrganizationID, RepositoryID: reviewed.ID, Type: assay.RunReview, Trigger: assay.TriggerScheduled})
+	_, _, err := s.ScheduleRun(ctx, &assay.Run{OrganizationID: reviewed.OrganizationID, RepositoryID: reviewed.ID, Type: assay.RunReview, Trigger: assay.TriggerScheduled})
 	require.Equal(t, assay.CodeConflict, assay.ErrorCode(err))
 	due(never)
 }

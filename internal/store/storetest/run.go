@@ -93,13 +93,10 @@ func testRuns(t *testing.T, s *suite) {
 	list(assay.RunFilter{Statuses: []string{assay.RunCancelled}}, 3)
 	list(assay.RunFilter{Statuses: []string{"odd"}})
 	code(t, assay.CodeInvalid, errOf3(s.Runs(ctx, org, assay.RunFilter{Types: make([]string, 21)})))
-	cancelled, err := s.Run(ctx, org, all[3].ID)
-	require.NoError(t, err)
+	cancelled := must(s.Run(ctx, org, all[3].ID))(t)
 	require.Equal(t, micro(s.clock.now()), cancelled.EndedAt)
 	require.NoError(t, s.CancelRun(ctx, org, all[3].ID))
-	after, err := s.Run(ctx, org, all[3].ID)
-	require.NoError(t, err)
-	require.Equal(t, cancelled, after)
+	require.Equal(t, cancelled, must(s.Run(ctx, org, all[3].ID))(t))
 
 	for n := range assay.MaxPendingRuns - 3 {
 		s.schedule(repo, fmt.Sprint(n))
@@ -131,8 +128,7 @@ func testClaimRuns(t *testing.T, s *suite) {
 	s.clock.advance(time.Second)
 	s.claim(b, "B", second.ID)
 	for _, id := range []string{third.ID, second.ID, fifth.ID} {
-		cancel, err := b.RenewRun(ctx, "B", id, runTTL)
-		require.NoError(t, err)
+		cancel := must(b.RenewRun(ctx, "B", id, runTTL))(t)
 		require.False(t, cancel)
 	}
 
@@ -152,13 +148,9 @@ func testClaimRuns(t *testing.T, s *suite) {
 
 	// A holder whose lease has expired keeps the run until another one claims it.
 	s.clock.advance(time.Hour)
-	cancel, err := b.RenewRun(ctx, "B", fourth.ID, runTTL)
-	require.NoError(t, err)
-	require.False(t, cancel)
+	require.False(t, must(b.RenewRun(ctx, "B", fourth.ID, runTTL))(t))
 	require.NoError(t, s.CancelRun(ctx, many, fourth.ID))
-	cancel, err = b.RenewRun(ctx, "B", fourth.ID, runTTL)
-	require.NoError(t, err)
-	require.True(t, cancel)
+	require.True(t, must(b.RenewRun(ctx, "B", fourth.ID, runTTL))(t))
 	fourth.Status = assay.RunCancelled
 	require.NoError(t, b.UpdateRun(ctx, "B", fourth, nil))
 	require.ErrorIs(t, errOf(b.RenewRun(ctx, "B", fourth.ID, runTTL)), delta.ErrLeaseLost, "it has ended")
@@ -175,9 +167,7 @@ func testClaimRuns(t *testing.T, s *suite) {
 	s.clock.advance(-time.Hour)
 	for _, holder := range []string{"D", "E"} {
 		for _, want := range []*assay.Run{second, fifth, third} {
-			run, err := s.ClaimRun(ctx, holder, time.Hour)
-			require.NoError(t, err)
-			require.Equal(t, want.ID, run.ID)
+			require.Equal(t, want.ID, must(s.ClaimRun(ctx, holder, time.Hour))(t).ID)
 		}
 		s.claim(s, holder, "")
 		s.clock.advance(delta.MaxLease)
@@ -199,8 +189,7 @@ func testRunClaims(t *testing.T, s *suite) {
 	s.claim(s, "replica", "")
 	s.clock.advance(runTTL)
 	s.claim(s, "replica", second.ID)
-	failed, err := s.Run(ctx, org, first.ID)
-	require.NoError(t, err)
+	failed := must(s.Run(ctx, org, first.ID))(t)
 	require.Equal(t, assay.RunFailed, failed.Status)
 	require.NotEmpty(t, failed.Error)
 	require.Equal(t, micro(s.clock.now()), failed.EndedAt)
@@ -271,8 +260,7 @@ func testRunEvents(t *testing.T, s *suite) {
 	events(0, 1, 2, all[1])
 	events(2, 10, 2)
 	events(-1, 0, 2)
-	got, err := s.Run(ctx, org, run.ID)
-	require.NoError(t, err)
+	got := must(s.Run(ctx, org, run.ID))(t)
 	run.Ref, run.Error = "", strings.Repeat("é", assay.MaxMessageBytes/2)
 	run.SeenAt = micro(s.clock.now())
 	require.Equal(t, run, got)
@@ -302,9 +290,7 @@ func testRunEvents(t *testing.T, s *suite) {
 	require.NoError(t, err)
 	require.EqualValues(t, assay.MaxRunEvents-1, latest)
 	require.EqualValues(t, assay.MaxRunEvents, s.rows()["run_events"])
-	got, err = s.Run(ctx, org, run.ID)
-	require.NoError(t, err)
-	require.Equal(t, run, got)
+	require.Equal(t, run, must(s.Run(ctx, org, run.ID))(t))
 	require.ErrorIs(t, s.UpdateRun(ctx, odd, run, nil), delta.ErrLeaseLost)
 }
 
@@ -383,8 +369,7 @@ func testRunRace(t *testing.T, s *suite) {
 	wg.Wait()
 	// A holder stops when all repositories are busy, so that some runs may be left.
 	for {
-		run, err := s.ClaimRun(ctx, "last", runTTL)
-		require.NoError(t, err)
+		run := must(s.ClaimRun(ctx, "last", runTTL))(t)
 		if run == nil {
 			break
 		}

@@ -37,9 +37,7 @@ func testScores(t *testing.T, s *suite) {
 	s.seen(org, named("b"), catalog.RES001, false)
 	save(delta.Result{ServiceID: a, Revision: revA, Score: first, NewRow: true}, delta.Result{ServiceID: b, Revision: revB, Score: score(100)})
 	require.Equal(t, []string{b}, s.unscored(org), "its facts changed since")
-	svc, err := s.FindServiceByID(ctx, org, a)
-	require.NoError(t, err)
-	require.Equal(t, first, svc.Score)
+	require.Equal(t, first, must(s.FindServiceByID(ctx, org, a))(t).Score)
 	require.Equal(t, first, s.facts(org, a).Service.Score)
 	page, _, err := s.FindServices(ctx, org, assay.Page{Limit: 10})
 	require.NoError(t, err)
@@ -60,18 +58,12 @@ func testScores(t *testing.T, s *suite) {
 	save(delta.Result{ServiceID: a, Revision: revA, Score: second, NewRow: true})
 	third := score(20)
 	save(delta.Result{ServiceID: a, Revision: revA, Score: third})
-	history, err := s.ScoreHistory(ctx, org, a, time.Time{})
-	require.NoError(t, err)
-	require.Equal(t, []*assay.Score{first, second}, history)
-	history, err = s.ScoreHistory(ctx, org, a, micro(epoch))
-	require.NoError(t, err)
-	require.Equal(t, []*assay.Score{second}, history)
+	require.Equal(t, []*assay.Score{first, second}, must(s.ScoreHistory(ctx, org, a, time.Time{}))(t))
+	require.Equal(t, []*assay.Score{second}, must(s.ScoreHistory(ctx, org, a, micro(epoch)))(t))
 	code(t, assay.CodeServiceNotFound, errOf(s.ScoreHistory(ctx, org, unknownID, time.Time{})))
 
 	save(delta.Result{ServiceID: a, Revision: revA})
-	svc, err = s.FindServiceByID(ctx, org, a)
-	require.NoError(t, err)
-	require.Nil(t, svc.Score)
+	require.Nil(t, must(s.FindServiceByID(ctx, org, a))(t).Score)
 	mean, n, err = s.OrganizationMean(ctx, org)
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
@@ -85,9 +77,7 @@ func testScores(t *testing.T, s *suite) {
 	bad := score(1)
 	bad.FailedRuleIDs = []string{"XYZ-001"}
 	require.Error(t, s.SaveScores(ctx, delta.Fence{}, org, []delta.Result{{ServiceID: a, Score: score(7)}, {ServiceID: b, Score: bad}}))
-	svc, err = s.FindServiceByID(ctx, org, a)
-	require.NoError(t, err)
-	require.Nil(t, svc.Score)
+	require.Nil(t, must(s.FindServiceByID(ctx, org, a))(t).Score)
 }
 
 func testInsightStatus(t *testing.T, s *suite) {
@@ -106,24 +96,19 @@ func testInsightStatus(t *testing.T, s *suite) {
 	}
 	find := func() *assay.Insight {
 		t.Helper()
-		got, err := s.FindInsightByID(ctx, org, in.ID)
-		require.NoError(t, err)
-		anywhere, err := s.FindInsightByID(ctx, "", in.ID)
-		require.NoError(t, err)
-		require.Equal(t, got, anywhere)
+		got := must(s.FindInsightByID(ctx, org, in.ID))(t)
+		require.Equal(t, got, must(s.FindInsightByID(ctx, "", in.ID))(t))
 		require.Equal(t, []*assay.Insight{got}, s.facts(org, svc).Insights)
 		return got
 	}
 	active := func() int {
 		t.Helper()
-		o, err := s.FindOrganizationByID(ctx, org)
-		require.NoError(t, err)
+		o := must(s.FindOrganizationByID(ctx, org))(t)
 		return o.ActiveInsightsCount
 	}
 	save(in)
 	want := *in
-	service, err := s.FindServiceByID(ctx, org, svc)
-	require.NoError(t, err)
+	service := must(s.FindServiceByID(ctx, org, svc))(t)
 	want.Service = *service
 	require.Equal(t, &want, find())
 	require.Equal(t, 1, active())
@@ -195,8 +180,7 @@ func testMuteRace(t *testing.T, s *suite) {
 		}
 		in.Status, in.MuteReason, in.TraceID = tc.saved, "stale", "00"
 		require.NoError(t, s.SaveScores(ctx, delta.Fence{}, org, []delta.Result{{ServiceID: svc, Insights: []*assay.Insight{in}}}))
-		got, err := s.FindInsightByID(ctx, org, in.ID)
-		require.NoError(t, err)
+		got := must(s.FindInsightByID(ctx, org, in.ID))(t)
 		require.Equal(t, tc.want, got.Status, tc.name)
 		require.Equal(t, "00", got.TraceID, "%s: the evidence is stored all the same", tc.name)
 		reason := ""
@@ -233,17 +217,14 @@ func testUnmute(t *testing.T, s *suite) {
 			s.scored(org)
 			s.clock.advance(time.Minute)
 			require.NoError(t, s.UnmuteInsight(ctx, in.ID))
-			got, err := s.FindInsightByID(ctx, org, in.ID)
-			require.NoError(t, err)
+			got := must(s.FindInsightByID(ctx, org, in.ID))(t)
 			require.Equal(t, want, got.Status, r.ID())
 			require.Empty(t, got.MuteReason)
 			require.Equal(t, micro(s.clock.now()), got.UpdatedAt)
 			require.Equal(t, []string{svc}, s.unscored(org), "it is scored in the next round")
 			s.clock.advance(time.Minute)
 			require.NoError(t, s.UnmuteInsight(ctx, in.ID))
-			again, err := s.FindInsightByID(ctx, org, in.ID)
-			require.NoError(t, err)
-			require.Equal(t, got, again, "it is not muted any more")
+			require.Equal(t, got, must(s.FindInsightByID(ctx, org, in.ID))(t), "it is not muted any more")
 		}
 	}
 	// Claims outside the window are not a failure.
@@ -253,8 +234,7 @@ func testUnmute(t *testing.T, s *suite) {
 		t.Helper()
 		require.NoError(t, s.MuteInsight(ctx, in.ID, ""))
 		require.NoError(t, s.UnmuteInsight(ctx, in.ID))
-		got, err := s.FindInsightByID(ctx, org, in.ID)
-		require.NoError(t, err)
+		got := must(s.FindInsightByID(ctx, org, in.ID))(t)
 		return got.Status
 	}
 	require.Equal(t, assay.InsightArchived, unmuted())
@@ -292,8 +272,7 @@ func testFindInsights(t *testing.T, s *suite) {
 			require.NoError(t, s.SaveScores(ctx, delta.Fence{}, id, []delta.Result{{ServiceID: svc, Revision: 1, Insights: results}}))
 			require.NoError(t, s.MuteInsight(ctx, results[i].ID, "muted"))
 			for _, in := range results {
-				got, err := s.FindInsightByID(ctx, id, in.ID)
-				require.NoError(t, err)
+				got := must(s.FindInsightByID(ctx, id, in.ID))(t)
 				all = append(all, got)
 			}
 		}
@@ -393,8 +372,6 @@ func testFindInsights(t *testing.T, s *suite) {
 	}
 	page, _, err := s.FindInsights(ctx, assay.InsightFilter{OrganizationID: org, Page: assay.Page{Limit: 1}})
 	require.NoError(t, err)
-	full, err := s.FindInsightByID(ctx, org, page[0].ID)
-	require.NoError(t, err)
-	require.Equal(t, full, page[0])
+	require.Equal(t, must(s.FindInsightByID(ctx, org, page[0].ID))(t), page[0])
 	code(t, assay.CodeInvalid, errOf3(s.FindInsights(ctx, assay.InsightFilter{OrganizationID: org, Sort: "name", Page: assay.Page{Limit: 1}})))
 }

@@ -60,8 +60,7 @@ func (s *suite) fleet(org string) []*assay.ServiceRow {
 
 	var rows []*assay.ServiceRow
 	for i, k := range keys {
-		svc, err := s.FindServiceByID(s.ctx(), org, delta.ServiceID(org, k))
-		require.NoError(s.t, err)
+		svc := must(s.FindServiceByID(s.ctx(), org, delta.ServiceID(org, k)))(s.t)
 		row := &assay.ServiceRow{Service: *svc}
 		for signal, name := range map[delta.Signal]assay.Signal{delta.Traces: assay.SignalTrace, delta.Metrics: assay.SignalMetric, delta.Logs: assay.SignalLog} {
 			if i>>signal&1 == 1 {
@@ -187,12 +186,8 @@ func testServiceRows(t *testing.T, s *suite) {
 		code(t, assay.CodeInvalid, errOf3(s.FindServiceRows(ctx, bad)))
 	}
 
-	environments, err := s.FindEnvironments(ctx, org, 10)
-	require.NoError(t, err)
-	require.Equal(t, []string{"", "Quay \xff", "production", "staging"}, environments)
-	environments, err = s.FindEnvironments(ctx, org, 2)
-	require.NoError(t, err)
-	require.Equal(t, []string{"", "Quay \xff"}, environments)
+	require.Equal(t, []string{"", "Quay \xff", "production", "staging"}, must(s.FindEnvironments(ctx, org, 10))(t))
+	require.Equal(t, []string{"", "Quay \xff"}, must(s.FindEnvironments(ctx, org, 2))(t))
 }
 
 // testServiceCounts checks the numbers of a row after every kind of change.
@@ -207,8 +202,7 @@ func testServiceCounts(t *testing.T, s *suite) {
 		require.Equal(t, 1, total)
 		require.Equal(t, active, rows[0].Active)
 		require.Equal(t, signals, rows[0].Signals)
-		counts, err := s.FindInsightTypeCounts(ctx, org)
-		require.NoError(t, err)
+		counts := must(s.FindInsightTypeCounts(ctx, org))(t)
 		n := 0
 		for _, c := range counts {
 			n += c.Active
@@ -266,8 +260,7 @@ func testServiceVersions(t *testing.T, s *suite) {
 	key.Version = "whatever"
 	versions := func(limit int) (got []string) {
 		t.Helper()
-		rows, err := s.FindServiceVersions(ctx, org, key, assay.SeriesRange{}, limit)
-		require.NoError(t, err)
+		rows := must(s.FindServiceVersions(ctx, org, key, assay.SeriesRange{}, limit))(t)
 		for _, row := range rows {
 			got = append(got, row.Version)
 		}
@@ -372,45 +365,35 @@ func testSeriesRanges(t *testing.T, s *suite) {
 		found, _, err := s.FindServiceRows(ctx, assay.ServiceFilter{OrganizationID: org, Page: assay.Page{Limit: 10}, Series: series})
 		require.NoError(t, err)
 		require.Equal(t, []string{a, b}, []string{found[0].ID, found[1].ID})
-		versions, err := s.FindServiceVersions(ctx, org, named("a"), series, 1)
-		require.NoError(t, err)
-		require.Equal(t, found[0].Series, versions[0].Series)
+		require.Equal(t, found[0].Series, must(s.FindServiceVersions(ctx, org, named("a"), series, 1))(t)[0].Series)
 		return [2][]assay.ScorePoint{found[0].Series, found[1].Series}
 	}
 	days := assay.SeriesRange{Start: at(-96), End: at(0), Points: 4}
 	want := []assay.ScorePoint{{At: at(-48), Value: 20}, {At: at(-24), Value: 50}, {At: at(0), Value: 70}}
 	require.Equal(t, [2][]assay.ScorePoint{want, nil}, rows(days), "a day without a score has no point")
-	got, err := s.FindOrganizationScores(ctx, org, days)
-	require.NoError(t, err)
-	require.Equal(t, want, got)
+	require.Equal(t, want, must(s.FindOrganizationScores(ctx, org, days))(t))
 
 	// Steps shorter than an hour look back two hours.
 	short := assay.SeriesRange{Start: at(-23), End: at(-21), Points: 4}
 	want = []assay.ScorePoint{{At: at(-22.5), Value: 50}}
 	require.Equal(t, want, rows(short)[0], "from two hours before, not included")
-	got, err = s.FindOrganizationScores(ctx, org, short)
-	require.NoError(t, err)
-	require.Equal(t, want, got)
+	require.Equal(t, want, must(s.FindOrganizationScores(ctx, org, short))(t))
 
 	require.Equal(t, [2][]assay.ScorePoint{}, rows(assay.SeriesRange{}))
-	got, err = s.FindOrganizationScores(ctx, org, assay.SeriesRange{})
-	require.NoError(t, err)
-	require.Empty(t, got)
+	require.Empty(t, must(s.FindOrganizationScores(ctx, org, assay.SeriesRange{}))(t))
 
 	// The last score of ten minutes is used, and a step without one has no point.
 	for i, value := range []float64{1, 2, 3} {
 		require.NoError(t, s.SaveOrganizationScore(ctx, delta.Fence{}, org, &value, at(10).Add(time.Duration(i)*time.Second)))
 	}
 	require.NoError(t, s.SaveOrganizationScore(ctx, delta.Fence{}, org, nil, at(10).Add(time.Minute)))
-	got, err = s.FindOrganizationScores(ctx, org, assay.SeriesRange{Start: at(9), End: at(11), Points: 1})
-	require.NoError(t, err)
+	got := must(s.FindOrganizationScores(ctx, org, assay.SeriesRange{Start: at(9), End: at(11), Points: 1}))(t)
 	require.Equal(t, []assay.ScorePoint{{At: at(11), Value: 3}}, got)
 	require.Equal(t, int64(10), s.rows()["organization_scores"])
 
 	s.expire(bucket(at(-25)), bucket(at(-25)))
 	require.Equal(t, []assay.ScorePoint{{At: at(-24), Value: 50}, {At: at(0), Value: 70}}, rows(days)[0])
-	got, err = s.FindOrganizationScores(ctx, org, days)
-	require.NoError(t, err)
+	got = must(s.FindOrganizationScores(ctx, org, days))(t)
 	require.Equal(t, []assay.ScorePoint{{At: at(-24), Value: 50}, {At: at(0), Value: 70}}, got)
 }
 
@@ -438,8 +421,7 @@ func testScoreGroups(t *testing.T, s *suite) {
 	for _, rule := range []catalog.Rule{catalog.RES005, catalog.RES001} {
 		require.NoError(t, s.MuteInsight(ctx, delta.InsightID(muted, rule.Info().Name), ""))
 	}
-	groups, err := s.FindScoreGroups(ctx, org)
-	require.NoError(t, err)
+	groups := must(s.FindScoreGroups(ctx, org))(t)
 	require.ElementsMatch(t, []assay.ScoreGroup{
 		{
 			EvaluatedRuleIDs: both, Services: 4, Categories: map[string]int{"Needs Improvement": 3, "Excellent": 1},
@@ -447,8 +429,7 @@ func testScoreGroups(t *testing.T, s *suite) {
 		},
 		{EvaluatedRuleIDs: one, Services: 1, Categories: map[string]int{"Poor": 1}, Failing: map[string]int{"RES-005": 1}},
 	}, groups)
-	counts, err := s.FindInsightTypeCounts(ctx, org)
-	require.NoError(t, err)
+	counts := must(s.FindInsightTypeCounts(ctx, org))(t)
 	require.ElementsMatch(t, []assay.InsightTypeCount{
 		{Type: catalog.RES005.Info().Name, Active: 3},
 		{Type: catalog.DefaultServiceName.Info().Name, Active: 1},
@@ -478,8 +459,7 @@ func testServiceClaims(t *testing.T, s *suite) {
 		for _, metricSince := range hours {
 			want := make(map[string]map[catalog.Rule]delta.ClaimCount)
 			for rule, from := range map[catalog.Rule]delta.Bucket{catalog.RES002: since, catalog.MET003: metricSince, catalog.MET004: metricSince} {
-				counts, err := delta.CountClaims(ctx, s.ClaimCounter(org, rule, from))
-				require.NoError(t, err)
+				counts := must(delta.CountClaims(ctx, s.ClaimCounter(org, rule, from)))(t)
 				for svc, c := range counts {
 					if want[svc] == nil {
 						want[svc] = make(map[catalog.Rule]delta.ClaimCount)
@@ -490,8 +470,7 @@ func testServiceClaims(t *testing.T, s *suite) {
 			}
 			for _, name := range names {
 				svc := delta.ServiceID(org, named(name))
-				got, err := s.ServiceClaims(ctx, org, svc, since, metricSince)
-				require.NoError(t, err)
+				got := must(s.ServiceClaims(ctx, org, svc, since, metricSince))(t)
 				instances := want[svc][catalog.RES002] // of which the counter counts only the contested ones
 				require.Equal(t, instances.Contested, got[catalog.RES002].Contested)
 				require.LessOrEqual(t, instances.Claims, got[catalog.RES002].Claims)
@@ -524,16 +503,11 @@ func testListIsolation(t *testing.T, s *suite) {
 	for _, org := range []string{mine, theirs, unknownID, "", "x"} {
 		rows, total, err := s.FindServiceRows(ctx, assay.ServiceFilter{OrganizationID: org, Page: assay.Page{Limit: 5}, Series: series})
 		require.NoError(t, err)
-		versions, err := s.FindServiceVersions(ctx, org, key, series, 5)
-		require.NoError(t, err)
-		environments, err := s.FindEnvironments(ctx, org, 5)
-		require.NoError(t, err)
-		groups, err := s.FindScoreGroups(ctx, org)
-		require.NoError(t, err)
-		counts, err := s.FindInsightTypeCounts(ctx, org)
-		require.NoError(t, err)
-		scores, err := s.FindOrganizationScores(ctx, org, series)
-		require.NoError(t, err)
+		versions := must(s.FindServiceVersions(ctx, org, key, series, 5))(t)
+		environments := must(s.FindEnvironments(ctx, org, 5))(t)
+		groups := must(s.FindScoreGroups(ctx, org))(t)
+		counts := must(s.FindInsightTypeCounts(ctx, org))(t)
+		scores := must(s.FindOrganizationScores(ctx, org, series))(t)
 		for _, n := range []int{len(rows), total, len(versions), len(environments), len(groups), len(counts), len(scores)} {
 			require.Equal(t, org == mine, n > 0, org)
 		}

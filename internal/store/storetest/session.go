@@ -40,9 +40,7 @@ func testSessions(t *testing.T, s *suite) {
 	org, other := s.organization(), s.organization()
 	a := newSession(org, "a", now)
 	require.NoError(t, s.CreateSession(ctx, a))
-	got, err := s.FindSession(ctx, a.Hash, now)
-	require.NoError(t, err)
-	require.Equal(t, a, got)
+	require.Equal(t, a, must(s.FindSession(ctx, a.Hash, now))(t))
 	code(t, assay.CodeConflict, s.CreateSession(ctx, newSession(other, "a", now)))
 	code(t, assay.CodeNotFound, s.CreateSession(ctx, newSession(unknownID, "b", now)))
 	code(t, assay.CodeNotFound, errOf(s.FindSession(ctx, [32]byte{1}, now)))
@@ -55,8 +53,7 @@ func testSessions(t *testing.T, s *suite) {
 	require.NoError(t, s.TouchSession(ctx, a.Hash, used, used.Add(400*24*time.Hour)))
 	require.NoError(t, s.TouchSession(ctx, a.Hash, now, now.Add(time.Hour)), "an older use")
 	require.NoError(t, s.TouchSession(ctx, [32]byte{1}, used, used))
-	got, err = s.FindSession(ctx, a.Hash, a.ExpiresAt.Add(-time.Microsecond))
-	require.NoError(t, err)
+	got := must(s.FindSession(ctx, a.Hash, a.ExpiresAt.Add(-time.Microsecond)))(t)
 	require.Equal(t, micro(used), got.UsedAt)
 	require.Equal(t, micro(used.Add(400*24*time.Hour)), got.IdleAt)
 	code(t, assay.CodeNotFound, errOf(s.FindSession(ctx, a.Hash, a.ExpiresAt)))
@@ -75,9 +72,7 @@ func testSessionKeys(t *testing.T, s *suite) {
 	foreign := s.keySession(other, "cccccc", time.Time{})
 	for _, ses := range []*assay.Session{revoked, expiring, foreign} {
 		require.NoError(t, s.CreateSession(ctx, ses))
-		got, err := s.FindSession(ctx, ses.Hash, now)
-		require.NoError(t, err)
-		require.Equal(t, ses, got)
+		require.Equal(t, ses, must(s.FindSession(ctx, ses.Hash, now))(t))
 	}
 	require.NoError(t, s.RevokeAPIKey(ctx, "aaaaaa"))
 	code(t, assay.CodeNotFound, errOf(s.FindSession(ctx, revoked.Hash, now)))
@@ -130,19 +125,13 @@ func testSessionLimits(t *testing.T, s *suite) {
 	live(true, all[0], all[2], more, same, key, likeKey)
 
 	// Sign a user out of all sessions of one organization.
-	n, err := s.DeleteSessions(ctx, more)
-	require.NoError(t, err)
-	require.Equal(t, assay.MaxSubjectSessions, n)
+	require.Equal(t, assay.MaxSubjectSessions, must(s.DeleteSessions(ctx, more))(t))
 	live(false, append(all, more)...)
 	live(true, same, key, likeKey)
-	n, err = s.DeleteSessions(ctx, key)
-	require.NoError(t, err)
-	require.Equal(t, 1, n)
+	require.Equal(t, 1, must(s.DeleteSessions(ctx, key))(t))
 	live(false, key)
 	live(true, same, likeKey)
-	n, err = s.DeleteSessions(ctx, newSession(unknownID, "", now))
-	require.NoError(t, err)
-	require.Zero(t, n)
+	require.Zero(t, must(s.DeleteSessions(ctx, newSession(unknownID, "", now)))(t))
 
 	// Ended sessions are deleted.
 	before := s.rows()["sessions"]
@@ -166,7 +155,5 @@ func testSessionRace(t *testing.T, s *suite) {
 		})
 	}
 	wg.Wait()
-	n, err := s.DeleteSessions(ctx, newSession(org, "", now))
-	require.NoError(t, err)
-	require.Equal(t, assay.MaxSubjectSessions, n)
+	require.Equal(t, assay.MaxSubjectSessions, must(s.DeleteSessions(ctx, newSession(org, "", now)))(t))
 }

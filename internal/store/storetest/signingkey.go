@@ -21,8 +21,7 @@ func signingKey(id string) *assay.SigningKey {
 // signingKeys requires that a handle has exactly these keys.
 func (s *suite) signingKeys(st Store, want ...*assay.SigningKey) {
 	s.t.Helper()
-	got, err := st.FindSigningKeys(s.ctx())
-	require.NoError(s.t, err)
+	got := must(st.FindSigningKeys(s.ctx()))(s.t)
 	if len(want) == 0 {
 		require.Empty(s.t, got)
 		return
@@ -33,9 +32,7 @@ func (s *suite) signingKeys(st Store, want ...*assay.SigningKey) {
 func testCredentialKey(t *testing.T, s *suite) {
 	claim := func(st Store, fingerprint int64, replace bool, want int64) {
 		t.Helper()
-		stored, err := st.ClaimCredentialKey(s.ctx(), fingerprint, replace)
-		require.NoError(t, err)
-		require.Equal(t, want, stored)
+		require.Equal(t, want, must(st.ClaimCredentialKey(s.ctx(), fingerprint, replace))(t))
 	}
 	claim(s, 1, false, 1)
 	claim(s, 2, false, 1)
@@ -129,8 +126,7 @@ func testSigningKeyRace(t *testing.T, s *suite) {
 		})
 	}
 	wg.Wait()
-	keys, err := s.FindSigningKeys(s.ctx())
-	require.NoError(t, err)
+	keys := must(s.FindSigningKeys(s.ctx()))(t)
 	require.Len(t, keys, 1+callers)
 	for i, k := range keys {
 		require.Equal(t, i == len(keys)-1, k.RetiredAt.IsZero(), "only the last one is not retired")

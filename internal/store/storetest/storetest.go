@@ -210,8 +210,7 @@ func newSuite(t testing.TB, make func(t testing.TB, now func() time.Time) Opener
 // handle opens one more handle, closed at the end of the test.
 func (s *suite) handle() Store {
 	s.t.Helper()
-	st, err := s.open()
-	require.NoError(s.t, err)
+	st := must(s.open())(s.t)
 	s.t.Cleanup(func() { require.NoError(s.t, st.Close()) })
 	return st
 }
@@ -251,8 +250,7 @@ func (s *suite) seen(org string, k assay.ServiceKey, r catalog.Rule, failed bool
 // facts loads the facts of one service.
 func (s *suite) facts(org, svc string) *delta.Facts {
 	s.t.Helper()
-	fs, err := s.Facts(s.ctx(), org, []string{svc}, 0)
-	require.NoError(s.t, err)
+	fs := must(s.Facts(s.ctx(), org, []string{svc}, 0))(s.t)
 	require.Len(s.t, fs, 1)
 	return fs[0]
 }
@@ -277,6 +275,15 @@ func code(t testing.TB, want assay.Code, err error) {
 	t.Helper()
 	require.Error(t, err)
 	require.Equal(t, want, assay.ErrorCode(err), "%v", err)
+}
+
+// must returns the result of a call that must not fail: must(call())(t).
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		require.NoError(t, err)
+		return v
+	}
 }
 
 // errOf and errOf3 return the error of a call.

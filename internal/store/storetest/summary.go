@@ -29,9 +29,7 @@ func testSummaries(t *testing.T, s *suite) {
 	}
 	missing(key)
 	require.NoError(t, s.SaveSummary(ctx, key, &assay.InsightSummary{InsightID: in.ID, Content: want.Content, Model: "m", GeneratedAt: epoch}))
-	got, err := s.FindSummary(ctx, key)
-	require.NoError(t, err)
-	require.Equal(t, want, got)
+	require.Equal(t, want, must(s.FindSummary(ctx, key))(t))
 
 	with := func(change func(*assay.SummaryKey)) assay.SummaryKey {
 		k := key
@@ -63,18 +61,14 @@ func testSummaries(t *testing.T, s *suite) {
 	require.NoError(t, s.SaveSummary(ctx, changed, newer))
 	missing(key)
 	require.NoError(t, s.SaveSummary(ctx, with(func(k *assay.SummaryKey) { k.InsightID = sibling.ID }), want))
-	got, err = s.handle().FindSummary(ctx, changed)
-	require.NoError(t, err)
-	require.Equal(t, newer, got)
+	require.Equal(t, newer, must(s.handle().FindSummary(ctx, changed))(t))
 	require.EqualValues(t, 2, s.rows()["summaries"])
 
 	// The summary stays when the insight changes, and is deleted with the insight.
 	again := newInsight(org, svc, catalog.RES001)
 	again.Status = assay.InsightArchived
 	require.NoError(t, s.SaveScores(ctx, delta.Fence{}, org, []delta.Result{{ServiceID: svc, Insights: []*assay.Insight{again}}}))
-	got, err = s.FindSummary(ctx, changed)
-	require.NoError(t, err)
-	require.Equal(t, newer, got)
+	require.Equal(t, newer, must(s.FindSummary(ctx, changed))(t))
 	s.clock.advance(365 * 24 * time.Hour)
 	now := bucket(s.clock.now())
 	s.expire(now-10*24*3600, now-10*24*3600)
@@ -90,9 +84,7 @@ func testSummaryCalls(t *testing.T, s *suite) {
 	day := time.Date(2026, time.November, 21, 0, 0, 0, 0, time.UTC)
 	take := func(org string, at time.Time, limit int) bool {
 		t.Helper()
-		ok, err := s.TakeSummaryCall(ctx, org, at, limit)
-		require.NoError(t, err)
-		return ok
+		return must(s.TakeSummaryCall(ctx, org, at, limit))(t)
 	}
 	require.False(t, take(org, day, 0))
 	require.True(t, take(org, day, 2))

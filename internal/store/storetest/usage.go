@@ -16,8 +16,7 @@ import (
 // usage returns the usage of an organization's services by id.
 func (s *suite) usage(org string) map[string]*assay.ServiceUsage {
 	s.t.Helper()
-	found, err := s.FindUsage(s.ctx(), org)
-	require.NoError(s.t, err)
+	found := must(s.FindUsage(s.ctx(), org))(s.t)
 	byID := make(map[string]*assay.ServiceUsage, len(found))
 	for _, u := range found {
 		byID[u.Service.ID] = u

@@ -58,8 +58,7 @@ func (s *suite) deliveries(w *assay.Webhook) []*assay.WebhookDelivery {
 // deliver claims the next delivery and completes it.
 func (s *suite) deliver(r assay.DeliveryResult) *assay.ClaimedDelivery {
 	s.t.Helper()
-	c, err := s.ClaimDelivery(s.ctx(), "holder", deliveryTTL, 10)
-	require.NoError(s.t, err)
+	c := must(s.ClaimDelivery(s.ctx(), "holder", deliveryTTL, 10))(s.t)
 	if c != nil {
 		require.NoError(s.t, s.CompleteDelivery(s.ctx(), "holder", &c.Delivery, r))
 	}
@@ -73,8 +72,7 @@ func testWebhooks(t *testing.T, s *suite) {
 		w.MinSeverity, w.EventTypes, w.Environments = assay.ImpactImportant, []string{catalog.RES001.Info().Name, catalog.RES002.Info().Name}, []string{"", "production ü"}
 	})
 	require.Equal(t, micro(s.clock.now()), w.CreatedAt)
-	found, err := s.Webhook(ctx, org, w.ID)
-	require.NoError(t, err)
+	found := must(s.Webhook(ctx, org, w.ID))(t)
 	require.ElementsMatch(t, w.EventTypes, found.EventTypes)
 	found.EventTypes = w.EventTypes
 	require.Equal(t, w, found)
@@ -87,9 +85,7 @@ func testWebhooks(t *testing.T, s *suite) {
 	require.Equal(t, w.Secret, changed.Secret, "the secret stays")
 	require.Equal(t, w.CreatedAt, changed.CreatedAt)
 	require.Equal(t, micro(s.clock.now()), changed.UpdatedAt)
-	found, err = s.Webhook(ctx, org, w.ID)
-	require.NoError(t, err)
-	require.Equal(t, &changed, found)
+	require.Equal(t, &changed, must(s.Webhook(ctx, org, w.ID))(t))
 
 	// Another organization cannot read or change it.
 	foreign := changed
@@ -103,9 +99,7 @@ func testWebhooks(t *testing.T, s *suite) {
 		code(t, assay.CodeNotFound, errOf(s.WebhookDelivery(ctx, other, id, id)))
 		code(t, assay.CodeNotFound, s.AddTestDelivery(ctx, &assay.WebhookDelivery{OrganizationID: other, WebhookID: id, Status: assay.DeliveryFailed}))
 	}
-	none, err := s.Webhooks(ctx, other)
-	require.NoError(t, err)
-	require.Empty(t, none)
+	require.Empty(t, must(s.Webhooks(ctx, other))(t))
 
 	for _, bad := range []func(*assay.Webhook){
 		func(w *assay.Webhook) { w.MinSeverity = "x" },
@@ -122,8 +116,7 @@ func testWebhooks(t *testing.T, s *suite) {
 		s.webhook(org, nil)
 	}
 	code(t, assay.CodeConflict, s.CreateWebhook(ctx, &assay.Webhook{OrganizationID: org, MinSeverity: assay.ImpactLow, Secret: []byte("x")}))
-	all, err := s.Webhooks(ctx, org)
-	require.NoError(t, err)
+	all := must(s.Webhooks(ctx, org))(t)
 	require.Len(t, all, assay.MaxWebhooks)
 	require.Equal(t, &changed, all[0])
 	require.NoError(t, s.DeleteWebhook(ctx, org, w.ID))
@@ -160,9 +153,7 @@ func testOutbox(t *testing.T, s *suite) {
 			for _, d := range s.deliveries(w) {
 				got = append(got, d.Event)
 				ids[d.ID] = true
-				one, err := s.WebhookDelivery(ctx, org, w.ID, d.ID)
-				require.NoError(t, err)
-				require.Equal(t, d, one)
+				require.Equal(t, d, must(s.WebhookDelivery(ctx, org, w.ID, d.ID))(t))
 				require.Equal(t, &assay.WebhookDelivery{
 					ID: d.ID, OrganizationID: org, WebhookID: w.ID, InsightID: in.ID, Event: d.Event, Status: assay.DeliveryPending, CreatedAt: d.CreatedAt,
 				}, d)
@@ -214,8 +205,7 @@ func testDeliveryOrder(t *testing.T, s *suite) {
 	require.Equal(t, 1, first.Delivery.Attempts)
 	require.Equal(t, w.Secret, first.Webhook.Secret)
 	require.Nil(t, s.deliver(assay.DeliveryResult{}), "it is not due")
-	found, err := s.Webhook(ctx, org, w.ID)
-	require.NoError(t, err)
+	found := must(s.Webhook(ctx, org, w.ID))(t)
 	require.Equal(t, 1, found.Failures)
 	require.Equal(t, micro(s.clock.now()), found.FailingSince)
 	s.clock.advance(time.Minute)
@@ -236,8 +226,7 @@ func testDeliveryOrder(t *testing.T, s *suite) {
 	require.Zero(t, third.Webhook.Failures)
 	last := s.deliver(assay.DeliveryResult{Status: assay.DeliveryFailed, Error: "down", Disable: "failed for days"})
 	require.Equal(t, events[2].ID, last.Delivery.ID)
-	found, err = s.Webhook(ctx, org, w.ID)
-	require.NoError(t, err)
+	found = must(s.Webhook(ctx, org, w.ID))(t)
 	require.False(t, found.Enabled)
 	require.Equal(t, "failed for days", found.DisabledReason)
 	s.setStatus(in, assay.InsightArchived)
@@ -265,9 +254,7 @@ func testDeliveryOrder(t *testing.T, s *suite) {
 		CreatedAt: micro(s.clock.now()), CompletedAt: micro(s.clock.now()),
 	}
 	require.NoError(t, s.AddTestDelivery(ctx, test))
-	stored, err := s.WebhookDelivery(ctx, org, w.ID, test.ID)
-	require.NoError(t, err)
-	require.Equal(t, test, stored)
+	require.Equal(t, test, must(s.WebhookDelivery(ctx, org, w.ID, test.ID))(t))
 	require.NotNil(t, s.deliver(assay.DeliveryResult{Status: assay.DeliverySucceeded}))
 
 	// Completed deliveries are kept for a week.
@@ -293,8 +280,7 @@ func testDeliveryLeases(t *testing.T, s *suite) {
 	s.insight(few, c, catalog.RES001)
 	claim := func(st Store, holder, want string) *assay.ClaimedDelivery {
 		t.Helper()
-		got, err := st.ClaimDelivery(ctx, holder, deliveryTTL, 2)
-		require.NoError(t, err)
+		got := must(st.ClaimDelivery(ctx, holder, deliveryTTL, 2))(t)
 		if want == "" {
 			require.Nil(t, got)
 			return nil
@@ -310,16 +296,13 @@ func testDeliveryLeases(t *testing.T, s *suite) {
 	s.clock.advance(deliveryTTL)
 	var taken *assay.ClaimedDelivery
 	for range 4 {
-		next, err := b.ClaimDelivery(ctx, "B", deliveryTTL, 10)
-		require.NoError(t, err)
+		next := must(b.ClaimDelivery(ctx, "B", deliveryTTL, 10))(t)
 		require.NotNil(t, next)
 		if next.Webhook.ID == first.Webhook.ID {
 			taken = next
 		}
 	}
-	none, err := b.ClaimDelivery(ctx, "B", deliveryTTL, 10)
-	require.NoError(t, err)
-	require.Nil(t, none)
+	require.Nil(t, must(b.ClaimDelivery(ctx, "B", deliveryTTL, 10))(t))
 	require.Equal(t, first.Delivery.ID, taken.Delivery.ID)
 	require.Equal(t, 2, taken.Delivery.Attempts)
 	done := assay.DeliveryResult{Status: assay.DeliverySucceeded}
