@@ -18,161 +18,57 @@ type instrument struct {
 	prometheus              string
 }
 
-var (
-	receiveRequests = instrument{
-		"assay.receive.requests", "{request}", "OTLP requests by transport, signal and outcome.",
-		"assay_receive_requests_total",
-	}
-	receiveIO = instrument{
-		"assay.receive.io", "By", "Bytes of OTLP bodies as received, compressed or not.",
-		"assay_receive_bytes_total",
-	}
-	receiveDuration = instrument{
-		"assay.receive.duration", "s", "Time from the arrival of an OTLP request to its response, including the commit.",
-		"assay_receive_duration_seconds",
-	}
-	receiveInFlight = instrument{
-		"assay.receive.requests_in_flight", "{request}", "OTLP requests in flight.",
-		"assay_receive_requests_in_flight",
-	}
-	receiveMemory = instrument{
-		"assay.receive.memory", "By", "Memory of OTLP request bodies in flight.",
-		"assay_receive_bytes_in_flight",
-	}
-	receiveConnections = instrument{
-		"assay.receive.connections", "{connection}", "Open OTLP connections.",
-		"assay_receive_connections",
-	}
-	receiveConnectionsShed = instrument{
-		"assay.receive.connections_shed", "{connection}", "OTLP connections above the limit: open connections that were closed and new ones that were rejected.",
-		"assay_receive_connections_shed_total",
-	}
-
-	requests = instrument{
-		"assay.requests", "{request}", "OTLP requests acknowledged.",
-		"assay_requests_total",
-	}
-	requestsRepeated = instrument{
-		"assay.requests_repeated", "{request}", "Repeated OTLP requests, which count once.",
-		"assay_requests_repeated_total",
-	}
-	requestsRefused = instrument{
-		"assay.requests_refused", "{request}", "OTLP requests that were malformed or could not be committed.",
-		"assay_requests_refused_total",
-	}
-	records = instrument{
-		"assay.records", "{record}", "Spans, metric data points and log records evaluated.",
-		"assay_records_total",
-	}
-	ingestIO = instrument{
-		"assay.ingest.io", "By", "Uncompressed OTLP protobuf bytes evaluated.",
-		"assay_ingest_bytes_total",
-	}
-	overflowRecords = instrument{
-		"assay.overflow_records", "{record}", "Records above an organization's limits, counted for the overflow service.",
-		"assay_overflow_records_total",
-	}
-
-	openTraces = instrument{
-		"assay.open_traces", "{trace}", "Open traces.",
-		"assay_open_traces",
-	}
-	openTraceSpans = instrument{
-		"assay.open_trace_spans", "{span}", "Spans of open traces in memory.",
-		"assay_open_trace_spans",
-	}
-	openTraceMemory = instrument{
-		"assay.open_trace_memory", "By", "Memory of open traces.",
-		"assay_open_trace_bytes",
-	}
-	openTraceJournal = instrument{
-		"assay.open_trace_journal", "By", "Size of the trace journal of this process.",
-		"assay_open_trace_journal_bytes",
-	}
-	traceSamplingRate = instrument{
-		"assay.trace_sampling_rate", "1", "Smallest share of traces of an organization that the trace rules evaluate; 1 unless the memory limit is reached.",
-		"assay_trace_sampling_rate",
-	}
-	traceSpansDropped = instrument{
-		"assay.trace_spans_dropped", "{span}", "Spans dropped by the trace rules at the memory limit.",
-		"assay_trace_spans_dropped_total",
-	}
-	tracesUnevaluated = instrument{
-		"assay.traces_unevaluated", "{trace}", "Traces dropped because the store repeatedly rejected their verdicts.",
-		"assay_traces_unevaluated_total",
-	}
-
-	leases = instrument{
-		"assay.leases", "{lease}", "Leases held by this replica: organizations that it scores, and other work of a single replica.",
-		"assay_leases",
-	}
-	clockSkew = instrument{
-		"assay.clock.skew", "s", "Offset of the store's clock from this machine's clock.",
-		"assay_clock_skew_seconds",
-	}
-
-	agentRequests = instrument{
-		"assay.agent.requests", "{request}", "Requests forwarded to the agent backend, by status and outcome.",
-		"assay_agent_requests_total",
-	}
-	agentDuration = instrument{
-		"assay.agent.duration", "s", "Duration of forwarded requests.",
-		"assay_agent_duration_seconds",
-	}
-	summaryRequests = instrument{
-		"assay.summary.requests", "{request}", "Requests for summaries by outcome.",
-		"assay_summary_requests_total",
-	}
-	summaryCalls = instrument{
-		"assay.summary.calls", "{call}", "Calls to the language model by outcome.",
-		"assay_summary_calls_total",
-	}
-	summaryCallDuration = instrument{
-		"assay.summary.call_duration", "s", "Duration of calls to the language model.",
-		"assay_summary_call_duration_seconds",
-	}
-	webhookDeliveries = instrument{
-		"assay.webhook.deliveries", "{attempt}", "Attempts to deliver events to webhooks, and deliveries given up without one, by outcome.",
-		"assay_webhook_deliveries_total",
-	}
-	webhookAttemptDuration = instrument{
-		"assay.webhook.attempt_duration", "s", "Duration of attempts to deliver events to webhooks.",
-		"assay_webhook_attempt_duration_seconds",
-	}
-
-	ready = instrument{
-		"assay.ready", "1", "Readiness as reported by /readyz: 1 if the server can process requests, otherwise 0.",
-		"assay_ready",
-	}
-	certificateEnd = instrument{
-		"assay.tls.certificate_expiry_timestamp", "s", "Expiry time of the TLS certificate in use, as Unix time.",
-		"assay_tls_certificate_expiry_timestamp_seconds",
-	}
-
-	httpServerDuration = instrument{
-		"http.server.request.duration", "s", "Duration of HTTP server requests.",
-		"http_server_request_duration_seconds",
-	}
-	httpServerActive = instrument{
-		"http.server.active_requests", "{request}", "Number of active HTTP server requests.",
-		"http_server_active_requests",
-	}
-	httpClientDuration = instrument{
-		"http.client.request.duration", "s", "Duration of HTTP client requests.",
-		"http_client_request_duration_seconds",
-	}
-)
-
 // instruments are all instruments of assay.
-var instruments = []instrument{
-	receiveRequests, receiveIO, receiveDuration, receiveInFlight, receiveMemory, receiveConnections, receiveConnectionsShed,
-	requests, requestsRepeated, requestsRefused, records, ingestIO, overflowRecords,
-	openTraces, openTraceSpans, openTraceMemory, openTraceJournal, traceSamplingRate, traceSpansDropped, tracesUnevaluated,
-	leases, clockSkew,
-	agentRequests, agentDuration, summaryRequests, summaryCalls, summaryCallDuration, webhookDeliveries, webhookAttemptDuration,
-	ready, certificateEnd,
-	httpServerDuration, httpServerActive, httpClientDuration,
+var instruments []instrument
+
+func declare(name, prometheus, unit, description string) instrument {
+	i := instrument{name, unit, description, prometheus}
+	instruments = append(instruments, i)
+	return i
 }
+
+var (
+	receiveRequests        = declare("assay.receive.requests", "assay_receive_requests_total", "{request}", "OTLP requests by transport, signal and outcome.")
+	receiveIO              = declare("assay.receive.io", "assay_receive_bytes_total", "By", "Bytes of OTLP bodies as received, compressed or not.")
+	receiveDuration        = declare("assay.receive.duration", "assay_receive_duration_seconds", "s", "Time from the arrival of an OTLP request to its response, including the commit.")
+	receiveInFlight        = declare("assay.receive.requests_in_flight", "assay_receive_requests_in_flight", "{request}", "OTLP requests in flight.")
+	receiveMemory          = declare("assay.receive.memory", "assay_receive_bytes_in_flight", "By", "Memory of OTLP request bodies in flight.")
+	receiveConnections     = declare("assay.receive.connections", "assay_receive_connections", "{connection}", "Open OTLP connections.")
+	receiveConnectionsShed = declare("assay.receive.connections_shed", "assay_receive_connections_shed_total", "{connection}", "OTLP connections above the limit: open connections that were closed and new ones that were rejected.")
+
+	requests         = declare("assay.requests", "assay_requests_total", "{request}", "OTLP requests acknowledged.")
+	requestsRepeated = declare("assay.requests_repeated", "assay_requests_repeated_total", "{request}", "Repeated OTLP requests, which count once.")
+	requestsRefused  = declare("assay.requests_refused", "assay_requests_refused_total", "{request}", "OTLP requests that were malformed or could not be committed.")
+	records          = declare("assay.records", "assay_records_total", "{record}", "Spans, metric data points and log records evaluated.")
+	ingestIO         = declare("assay.ingest.io", "assay_ingest_bytes_total", "By", "Uncompressed OTLP protobuf bytes evaluated.")
+	overflowRecords  = declare("assay.overflow_records", "assay_overflow_records_total", "{record}", "Records above an organization's limits, counted for the overflow service.")
+
+	openTraces        = declare("assay.open_traces", "assay_open_traces", "{trace}", "Open traces.")
+	openTraceSpans    = declare("assay.open_trace_spans", "assay_open_trace_spans", "{span}", "Spans of open traces in memory.")
+	openTraceMemory   = declare("assay.open_trace_memory", "assay_open_trace_bytes", "By", "Memory of open traces.")
+	openTraceJournal  = declare("assay.open_trace_journal", "assay_open_trace_journal_bytes", "By", "Size of the trace journal of this process.")
+	traceSamplingRate = declare("assay.trace_sampling_rate", "assay_trace_sampling_rate", "1", "Smallest share of traces of an organization that the trace rules evaluate; 1 unless the memory limit is reached.")
+	traceSpansDropped = declare("assay.trace_spans_dropped", "assay_trace_spans_dropped_total", "{span}", "Spans dropped by the trace rules at the memory limit.")
+	tracesUnevaluated = declare("assay.traces_unevaluated", "assay_traces_unevaluated_total", "{trace}", "Traces dropped because the store repeatedly rejected their verdicts.")
+
+	leases    = declare("assay.leases", "assay_leases", "{lease}", "Leases held by this replica: organizations that it scores, and other work of a single replica.")
+	clockSkew = declare("assay.clock.skew", "assay_clock_skew_seconds", "s", "Offset of the store's clock from this machine's clock.")
+
+	agentRequests          = declare("assay.agent.requests", "assay_agent_requests_total", "{request}", "Requests forwarded to the agent backend, by status and outcome.")
+	agentDuration          = declare("assay.agent.duration", "assay_agent_duration_seconds", "s", "Duration of forwarded requests.")
+	summaryRequests        = declare("assay.summary.requests", "assay_summary_requests_total", "{request}", "Requests for summaries by outcome.")
+	summaryCalls           = declare("assay.summary.calls", "assay_summary_calls_total", "{call}", "Calls to the language model by outcome.")
+	summaryCallDuration    = declare("assay.summary.call_duration", "assay_summary_call_duration_seconds", "s", "Duration of calls to the language model.")
+	webhookDeliveries      = declare("assay.webhook.deliveries", "assay_webhook_deliveries_total", "{attempt}", "Attempts to deliver events to webhooks, and deliveries given up without one, by outcome.")
+	webhookAttemptDuration = declare("assay.webhook.attempt_duration", "assay_webhook_attempt_duration_seconds", "s", "Duration of attempts to deliver events to webhooks.")
+
+	ready          = declare("assay.ready", "assay_ready", "1", "Readiness as reported by /readyz: 1 if the server can process requests, otherwise 0.")
+	certificateEnd = declare("assay.tls.certificate_expiry_timestamp", "assay_tls_certificate_expiry_timestamp_seconds", "s", "Expiry time of the TLS certificate in use, as Unix time.")
+
+	httpServerDuration = declare("http.server.request.duration", "http_server_request_duration_seconds", "s", "Duration of HTTP server requests.")
+	httpServerActive   = declare("http.server.active_requests", "http_server_active_requests", "{request}", "Number of active HTTP server requests.")
+	httpClientDuration = declare("http.client.request.duration", "http_client_request_duration_seconds", "s", "Duration of HTTP client requests.")
+)
 
 // meter creates instruments and collects the errors.
 type meter struct {
