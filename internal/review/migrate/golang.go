@@ -664,14 +664,16 @@ func (r *goRewriter) markName(e ast.Expr) {
 	}
 }
 
-// fail blocks the unit with a reason for a node. The names below it need no other reason.
-func (r *goRewriter) fail(n ast.Node, format string, args ...any) {
+// fail blocks the unit with a reason for a node. The names below it need no other reason. It returns the result of a
+// rewrite without text.
+func (r *goRewriter) fail(n ast.Node, format string, args ...any) (string, bool) {
 	line := r.unit.fset.PositionFor(n.Pos(), false).Line
 	if !r.failed[line] { // the first reason is the nearest to the cause
 		r.unit.block(r.f, n, format, args...)
 		r.failed[line] = true
 	}
 	r.mark(n)
+	return "", false
 }
 
 // code returns the source of a node.
@@ -953,8 +955,7 @@ func (r *goRewriter) valueSpec(v *ast.ValueSpec) (string, bool) {
 	}
 	text, ok := goRows[name].start(r, c)
 	if !ok {
-		r.fail(c, "%s has an option that no table knows.", r.brief(c.Fun))
-		return "", false
+		return r.fail(c, "%s has an option that no table knows.", r.brief(c.Fun))
 	}
 	r.markName(c.Fun)
 	if v.Type != nil {
@@ -990,8 +991,7 @@ func (r *goRewriter) expression(e ast.Expr) (string, bool) {
 		case row.expr != nil:
 			text, ok := row.expr(r, e)
 			if !ok {
-				r.fail(e, "%s is used in a way that no table knows.", r.brief(e.Fun))
-				return "", false
+				return r.fail(e, "%s is used in a way that no table knows.", r.brief(e.Fun))
 			}
 			r.markName(e.Fun)
 			return text, true

@@ -492,8 +492,7 @@ func ocSetStatus(r *goRewriter, c *ast.CallExpr) (string, bool) {
 			continue
 		}
 		if code = r.info.Types[kv.Value].Value; code == nil {
-			r.fail(kv.Value, "The code of the status is not constant.")
-			return "", false
+			return r.fail(kv.Value, "The code of the status is not constant.")
 		}
 		r.mark(kv.Value)
 	}
@@ -600,8 +599,7 @@ func ddStart(r *goRewriter, c *ast.CallExpr) (string, bool) {
 	for _, o := range c.Args {
 		option, name := r.call(o)
 		if option == nil {
-			r.fail(o, "%s is in no table as an option of tracer.Start.", r.brief(o))
-			return "", false
+			return r.fail(o, "%s is in no table as an option of tracer.Start.", r.brief(o))
 		}
 		r.markName(option.Fun)
 		switch name {
@@ -644,8 +642,7 @@ func ddStart(r *goRewriter, c *ast.CallExpr) (string, bool) {
 			}
 			r.markName(sampler.Fun)
 		default:
-			r.fail(o, "%s is in no table as an option of tracer.Start.", r.brief(o))
-			return "", false
+			return r.fail(o, "%s is in no table as an option of tracer.Start.", r.brief(o))
 		}
 	}
 	list := "nil"

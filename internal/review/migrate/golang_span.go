@@ -437,8 +437,7 @@ func (r *goRewriter) started(c *ast.CallExpr, tracer, parent string, name ast.Ex
 			slice = r.options[r.object(options[0])]
 		}
 		if slice == nil || r.kinds[c] != "" {
-			r.fail(c, "The options of %s are a slice: they are not known.", r.brief(c.Fun))
-			return "", false
+			return r.fail(c, "The options of %s are a slice: they are not known.", r.brief(c.Fun))
 		}
 		s.parent = slice.parent
 		if slice.more {
@@ -448,21 +447,18 @@ func (r *goRewriter) started(c *ast.CallExpr, tracer, parent string, name ast.Ex
 	}
 	for _, o := range options {
 		if !r.option(&s, o) {
-			r.fail(o, "%s is in no table as an option of %s.", r.brief(o), r.brief(c.Fun))
-			return "", false
+			return r.fail(o, "%s is in no table as an option of %s.", r.brief(o), r.brief(c.Fun))
 		}
 	}
 	if kind := r.kinds[c]; kind != "" {
 		s.kind = spanKinds[kind]
 		if s.kind == "" {
-			r.fail(c, "The kind %q of the span is in no table.", kind)
-			return "", false
+			return r.fail(c, "The kind %q of the span is in no table.", kind)
 		}
 	}
 	switch {
 	case s.parent != "" && parent != "":
-		r.fail(c, "The span has a parent besides the context.")
-		return "", false
+		return r.fail(c, "The span has a parent besides the context.")
 	case parent == "" && s.parent != "":
 		parent = s.parent
 	case parent == "":

@@ -50,8 +50,7 @@ func (s *script) spanContextOf(n *syntax.Node) (string, bool) {
 	case contextValue:
 		return s.text(n), true
 	}
-	s.blockAt(n, "It is not known whether %s is a span or a context.", s.brief(n))
-	return "", false
+	return s.blockAt(n, "It is not known whether %s is a span or a context.", s.brief(n))
 }
 
 func javaScriptCall(s *script, c *syntax.Node) (string, bool) {
@@ -462,8 +461,7 @@ func (s *script) jsAttributes(o *syntax.Node, start *jsStarting) (string, bool) 
 	multiline := strings.Contains(s.f.Code(o), "\n")
 	for _, p := range o.Children {
 		if p.Kind == syntax.Spread || p.Kind != syntax.Pair {
-			s.blockAt(p, "%s has tags that are not known.", s.brief(p))
-			return "", false
+			return s.blockAt(p, "%s has tags that are not known.", s.brief(p))
 		}
 		k, known := s.tagOf(p.Children[0])
 		value := p.Value()
@@ -478,14 +476,12 @@ func (s *script) jsAttributes(o *syntax.Node, start *jsStarting) (string, bool) 
 			case k == "span.kind" && spanKinds[v] != "":
 				start.kind = spanKinds[v]
 			default:
-				s.blockAt(p, "The %s of the span is in no table.", k)
-				return "", false
+				return s.blockAt(p, "The %s of the span is in no table.", k)
 			}
 			s.mark(p)
 			continue
 		case known && (k == "error" || k == "span.kind" || k == "resource.name" || leftTags[k] != ""):
-			s.blockAt(p, "The tag %s is in no table here.", k)
-			return "", false
+			return s.blockAt(p, "The tag %s is in no table here.", k)
 		case s.f.Code(p) == s.f.Code(value): // { rows }
 			out = append(out, s.f.Code(p))
 			continue
@@ -557,15 +553,13 @@ func (s *script) isCaught(n *syntax.Node) bool {
 // jsLog rewrites span.log({ event, ... }).
 func (s *script) jsLog(c *syntax.Node, span string, args []*syntax.Node) (string, bool) {
 	if len(args) == 0 || len(args) > 2 || args[0].Kind != syntax.Object {
-		s.blockAt(c, "The fields of log are no object literal.")
-		return "", false
+		return s.blockAt(c, "The fields of log are no object literal.")
 	}
 	event, exception := s.quote("log"), ""
 	var out []string
 	for _, p := range args[0].Children {
 		if p.Kind != syntax.Pair {
-			s.blockAt(p, "%s has fields that are not known.", s.brief(p))
-			return "", false
+			return s.blockAt(p, "%s has fields that are not known.", s.brief(p))
 		}
 		k, _ := s.tagOf(p.Children[0])
 		switch {
@@ -605,8 +599,7 @@ const propagationNote = "Requests carry traceparent instead of the old headers. 
 func (s *script) initTracer(c *syntax.Node, function string) (string, bool) {
 	args := c.Args()
 	if len(args) == 0 {
-		s.blockAt(c, "The configuration of the tracer is not known.")
-		return "", false
+		return s.blockAt(c, "The configuration of the tracer is not known.")
 	}
 	s.mark(c.Callee())
 	s.note(c, "The exporter reads its endpoint from OTEL_EXPORTER_OTLP_ENDPOINT. Set it where the address of the Jaeger agent or collector is configured. "+propagationNote)
@@ -642,16 +635,14 @@ func (s *script) ddInit(c, receiver *syntax.Node) (string, bool) {
 			case "logInjection", "runtimeMetrics", "profiling", "startupLogs", "debug", "hostname", "port", "url":
 				s.note(p, fmt.Sprintf("The setting %s is removed; OTEL_* variables configure the SDK.", key))
 			default:
-				s.blockAt(p, "The setting %s of the Datadog tracer is in no table.", s.brief(p))
-				return "", false
+				return s.blockAt(p, "The setting %s of the Datadog tracer is in no table.", s.brief(p))
 			}
 		}
 		if len(out) > 0 {
 			config = "{ " + strings.Join(out, ", ") + " }"
 		}
 	} else if len(args) > 0 {
-		s.blockAt(c, "The settings of the Datadog tracer are no object literal.")
-		return "", false
+		return s.blockAt(c, "The settings of the Datadog tracer are no object literal.")
 	}
 	s.mark(receiver)
 	s.note(c, ddSetupNote)

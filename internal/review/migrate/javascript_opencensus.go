@@ -278,13 +278,11 @@ func (s *script) jsSpanOptions(c *syntax.Node, options *syntax.Node) (name, kind
 func (s *script) jsRootSpan(c *syntax.Node) (string, bool) {
 	args := c.Args()
 	if len(args) != 2 {
-		s.blockAt(c, "The arguments of startRootSpan are in no table.")
-		return "", false
+		return s.blockAt(c, "The arguments of startRootSpan are in no table.")
 	}
 	name, kind, parent, ok := s.jsSpanOptions(c, args[0])
 	if !ok || parent != "" {
-		s.blockAt(c, "The options of startRootSpan are in no table.")
-		return "", false
+		return s.blockAt(c, "The options of startRootSpan are in no table.")
 	}
 	if kind != "" {
 		kind += ", "
@@ -296,8 +294,7 @@ func (s *script) jsRootSpan(c *syntax.Node) (string, bool) {
 func (s *script) jsChildSpan(c *syntax.Node, tracer, parent string) (string, bool) {
 	args := c.Args()
 	if len(args) > 1 {
-		s.blockAt(c, "The arguments of startChildSpan are in no table.")
-		return "", false
+		return s.blockAt(c, "The arguments of startChildSpan are in no table.")
 	}
 	name, kind, of, ok := s.jsSpanOptions(c, c.Arg(0))
 	if !ok {
@@ -306,8 +303,7 @@ func (s *script) jsChildSpan(c *syntax.Node, tracer, parent string) (string, boo
 	if parent == "" {
 		parent = of
 	} else if of != "" {
-		s.blockAt(c, "The parent of the span is not known.")
-		return "", false
+		return s.blockAt(c, "The parent of the span is not known.")
 	}
 	switch {
 	case parent != "":
@@ -327,9 +323,8 @@ func (s *script) jsCensusSetup(c *syntax.Node) (string, bool) {
 	receiver, _ := c.Method()
 	args := c.Args()
 	fail := func(n *syntax.Node) (string, bool) {
-		s.blockAt(n, "%s is in no table as a part of the setup.", s.brief(n))
 		s.mark(c.Callee())
-		return "", false
+		return s.blockAt(n, "%s is in no table as a part of the setup.", s.brief(n))
 	}
 	exporter, rate, note := s.exporter, "0.0001", "The exporter reads its endpoint from OTEL_EXPORTER_OTLP_ENDPOINT. Set it where the address of the old exporter is configured. "
 	if receiver.Kind == syntax.Call {

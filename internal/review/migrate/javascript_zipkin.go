@@ -284,8 +284,7 @@ func (s *script) zipkinStart(create *syntax.Node, statements []*syntax.Node, run
 		switch _, record := n.Method(); record {
 		case "recordServiceName":
 			if !s.oneService(args[0]) {
-				s.blockAt(n, anotherService)
-				return "", false
+				return s.blockAt(n, anotherService)
 			}
 			gone = append(gone, n)
 		case "recordRpc":
@@ -309,8 +308,7 @@ func (s *script) zipkinStart(create *syntax.Node, statements []*syntax.Node, run
 		}
 	}
 	if kind == "" {
-		s.blockAt(create, "The kind of the span is not known where it starts.")
-		return "", false
+		return s.blockAt(create, "The kind of the span is not known where it starts.")
 	}
 	for _, n := range gone {
 		s.gone[n] = true
@@ -335,8 +333,7 @@ func (s *script) zipkinStart(create *syntax.Node, statements []*syntax.Node, run
 		args = append(args, "{}")
 	}
 	if len(parents) > 1 || len(parents) == 1 && (id == "createRootId" || s.kind(parents[0]) != spanValue) {
-		s.blockAt(create, "The parent of the span is not known.")
-		return "", false
+		return s.blockAt(create, "The parent of the span is not known.")
 	} else if len(parents) == 1 {
 		args = append(args, s.use("trace")+".setSpan("+s.use("context")+".active(), "+s.text(parents[0])+")")
 	}
@@ -381,8 +378,7 @@ func (s *script) zipkinSetup(c *syntax.Node) (string, bool) {
 		switch p.Children[0].Text {
 		case "localServiceName":
 			if !s.oneService(value) {
-				s.blockAt(p, "The tracer has another service than spans; in OpenTelemetry a process has one service.")
-				return "", false
+				return s.blockAt(p, "The tracer has another service than spans; in OpenTelemetry a process has one service.")
 			}
 			service = "serviceName: " + s.text(value) + ", "
 		case "ctxImpl", "recorder":

@@ -126,8 +126,7 @@ func (s *script) pySpanContext(n *syntax.Node) (string, bool) {
 	case contextValue:
 		return s.text(n), true
 	}
-	s.blockAt(n, "It is not known whether %s is a span or a context.", s.brief(n))
-	return "", false
+	return s.blockAt(n, "It is not known whether %s is a span or a context.", s.brief(n))
 }
 
 func (s *script) pySpan(n *syntax.Node) string {
@@ -500,8 +499,7 @@ func (s *script) pyAttributes(o *syntax.Node, start *jsStarting) (string, bool) 
 	var out []string
 	for _, p := range o.Children {
 		if p.Kind != syntax.Pair {
-			s.blockAt(p, "%s has tags that are not known.", s.brief(p))
-			return "", false
+			return s.blockAt(p, "%s has tags that are not known.", s.brief(p))
 		}
 		k, known := s.tagOf(p.Children[0])
 		v, ok := s.tagOf(p.Value())
@@ -511,8 +509,7 @@ func (s *script) pyAttributes(o *syntax.Node, start *jsStarting) (string, bool) 
 			s.mark(p)
 			continue
 		case known && (k == "error" || k == "span.kind" || k == "resource.name" || leftTags[k] != ""):
-			s.blockAt(p, "The tag %s is in no table here.", k)
-			return "", false
+			return s.blockAt(p, "The tag %s is in no table here.", k)
 		}
 		out = append(out, s.key(p.Children[0])+": "+s.text(p.Value()))
 	}
@@ -545,15 +542,13 @@ func (s *script) pyTag(c *syntax.Node, span string, key, value *syntax.Node, sta
 // pyLog rewrites span.log_kv({...}).
 func (s *script) pyLog(c *syntax.Node, span string, args []*syntax.Node) (string, bool) {
 	if len(args) != 1 || args[0].Kind != syntax.Object {
-		s.blockAt(c, "The fields of log_kv are no dictionary literal.")
-		return "", false
+		return s.blockAt(c, "The fields of log_kv are no dictionary literal.")
 	}
 	event, exception := s.quote("log"), ""
 	var out []string
 	for _, p := range args[0].Children {
 		if p.Kind != syntax.Pair {
-			s.blockAt(p, "%s has fields that are not known.", s.brief(p))
-			return "", false
+			return s.blockAt(p, "%s has fields that are not known.", s.brief(p))
 		}
 		switch k, _ := s.tagOf(p.Children[0]); k {
 		case "event":

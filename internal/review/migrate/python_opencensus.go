@@ -326,8 +326,7 @@ func (s *script) censusStart(c *syntax.Node, parent string) (string, bool) {
 	pair := s.pairs[c]
 	switch {
 	case values == nil:
-		s.blockAt(c, "The arguments of %s are in no table.", s.brief(c.Callee()))
-		return "", false
+		return s.blockAt(c, "The arguments of %s are in no table.", s.brief(c.Callee()))
 	case pair == nil && !s.isResource(c):
 		return s.failCall(c, "A span that starts outside of a with statement and does not end in the same block is in no table.")
 	}
@@ -361,8 +360,7 @@ func (s *script) censusStart(c *syntax.Node, parent string) (string, bool) {
 func (s *script) censusAttribute(c *syntax.Node, span string) (string, bool) {
 	values := pyArgs(c, "attribute_key", "attribute_value")
 	if len(values) != 2 {
-		s.blockAt(c, "The arguments of %s are in no table.", s.brief(c.Callee()))
-		return "", false
+		return s.blockAt(c, "The arguments of %s are in no table.", s.brief(c.Callee()))
 	}
 	return span + ".set_attribute(" + s.key(values["attribute_key"]) + ", " + s.text(values["attribute_value"]) + ")", true
 }
@@ -384,8 +382,7 @@ func (s *script) censusAnnotation(c *syntax.Node) (string, bool) {
 		}
 	}
 	if description == "" {
-		s.blockAt(c, "The description of the annotation is not known.")
-		return "", false
+		return s.blockAt(c, "The description of the annotation is not known.")
 	}
 	if len(out) > 0 {
 		description += ", {" + strings.Join(out, ", ") + "}"
@@ -421,8 +418,7 @@ func (s *script) censusStatus(at *syntax.Node, span string, status *syntax.Node)
 		}
 		return set("ERROR", message)
 	}
-	s.blockAt(at, "The status is not known.")
-	return "", false
+	return s.blockAt(at, "The status is not known.")
 }
 
 // setting returns the call that makes a part of the setup, and the function or class that it calls.
@@ -463,9 +459,8 @@ func (s *script) censusTracer(c *syntax.Node) (string, bool) {
 		return s.failCall(c, "The arguments of the tracer are in no table.")
 	}
 	fail := func(n *syntax.Node) (string, bool) {
-		s.blockAt(n, "%s is in no table as a part of the tracer.", s.brief(n))
 		s.mark(c.Callee())
-		return "", false
+		return s.blockAt(n, "%s is in no table as a part of the tracer.", s.brief(n))
 	}
 	sampler, service := s.quote("probabilistic")+", "+s.quote("param")+": 0.0001", ""
 	note := "The exporter reads its endpoint from OTEL_EXPORTER_OTLP_ENDPOINT. Set it where the address of the old exporter is configured."
@@ -629,14 +624,12 @@ func (s *script) pyHeaders(c *syntax.Node) (string, bool) {
 		at = at.Parent
 		kinds := []syntax.Kind{syntax.Call, syntax.Argument, syntax.Assign, syntax.Return, syntax.Object, syntax.Pair, syntax.Spread, syntax.Await}
 		if !slices.Contains(kinds, at.Kind) && (at.Kind != syntax.With || len(at.Children) != 2) {
-			s.blockAt(c, "Headers are made in an expression that no table knows.")
-			return "", false
+			return s.blockAt(c, "Headers are made in an expression that no table knows.")
 		}
 	}
 	start := lineStart(s.f.Source, at.Start)
 	if strings.TrimSpace(string(s.f.Source[start:at.Start])) != "" {
-		s.blockAt(c, "Headers are made in an expression that no table knows.")
-		return "", false
+		return s.blockAt(c, "Headers are made in an expression that no table knows.")
 	}
 	headers, indent := s.fresh("headers"), s.indent(at.Start)
 	s.before = append(s.before, edit{start, start, indent + headers + " = {}\n" + indent + s.use("propagate") + ".inject(" + headers + ")\n"})

@@ -121,8 +121,7 @@ func (s *script) zipkinTags(at *syntax.Node, span string, tags *syntax.Node) (st
 	var lines, out []string
 	for _, p := range tags.Children {
 		if p.Kind != syntax.Pair {
-			s.blockAt(at, "%s has tags that are not known.", s.brief(at))
-			return "", false
+			return s.blockAt(at, "%s has tags that are not known.", s.brief(at))
 		}
 		if k, ok := s.tagOf(p.Children[0]); ok && k == "error" {
 			lines = append(lines, span+".set_status("+s.use("trace")+".StatusCode.ERROR, "+s.text(p.Value())+")")
@@ -134,8 +133,7 @@ func (s *script) zipkinTags(at *syntax.Node, span string, tags *syntax.Node) (st
 		lines = append([]string{span + ".set_attributes({" + strings.Join(out, ", ") + "})"}, lines...)
 	}
 	if len(lines) == 0 || len(lines) > 1 && !s.ownLines(at) {
-		s.blockAt(at, "The arguments of %s are in no table.", s.brief(at.Callee()))
-		return "", false
+		return s.blockAt(at, "The arguments of %s are in no table.", s.brief(at.Callee()))
 	}
 	return strings.Join(lines, "\n"+s.indent(at.Start)), true
 }

@@ -298,7 +298,8 @@ func (s *script) imports() bool {
 	return slices.ContainsFunc(s.f.Imports, func(i syntax.Import) bool { return s.isSource(i.Path) })
 }
 
-func (s *script) blockAt(n *syntax.Node, format string, args ...any) {
+// blockAt blocks the unit at a node. It returns the result of a rewrite without text, as fail does.
+func (s *script) blockAt(n *syntax.Node, format string, args ...any) (string, bool) {
 	s.unit.blocked = true
 	line := 0
 	if n != nil {
@@ -308,20 +309,19 @@ func (s *script) blockAt(n *syntax.Node, format string, args ...any) {
 		s.failed[line] = true
 		s.unit.open(s.f.Path, line, format, args...)
 	}
+	return "", false
 }
 
 // fail blocks the unit at a node, and covers the names below it.
 func (s *script) fail(n *syntax.Node, format string, args ...any) (string, bool) {
-	s.blockAt(n, format, args...)
 	s.mark(n)
-	return "", false
+	return s.blockAt(n, format, args...)
 }
 
 // failCall blocks the unit at a call, and covers the names of what is called.
 func (s *script) failCall(c *syntax.Node, format string, args ...any) (string, bool) {
-	s.blockAt(c, format, args...)
 	s.mark(c.Callee())
-	return "", false
+	return s.blockAt(c, format, args...)
 }
 
 func (s *script) note(n *syntax.Node, text string) {
