@@ -20,6 +20,7 @@ import (
 
 	"assay"
 	"assay/internal/demo"
+	"assay/internal/lists"
 	"assay/internal/report"
 	"assay/internal/rules/catalog"
 )
@@ -192,10 +193,7 @@ type board struct {
 // welcome prints the URLs and example commands. It is the only place that prints the key.
 func (b *board) welcome() {
 	opt := b.e.textOptions(b.e.stdout)
-	var services []string
-	for _, s := range demo.Services() {
-		services = append(services, fmt.Sprintf("- `%s`: %s", s.Name, s.About))
-	}
+	services := lists.Map(demo.Services(), func(s demo.Service) string { return fmt.Sprintf("- `%s`: %s", s.Name, s.About) })
 	var out bytes.Buffer
 	_ = report.Markdown(&out, "# assay demo\n\n"+
 		"A small shop of "+strconv.Itoa(len(services))+" simulated services sends OTLP over gRPC and HTTP to a server that keeps its data in a temporary directory. All names and data are invented.\n\n"+

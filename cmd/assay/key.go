@@ -11,6 +11,7 @@ import (
 
 	"assay"
 	"assay/internal/auth"
+	"assay/internal/lists"
 )
 
 type keyCmd struct {
@@ -166,10 +167,7 @@ func (c *keyListCmd) Run(e *environment) error {
 		}
 		header := []string{"ID", "ORGANIZATION", "NAME", "SCOPES", "STATUS", "CREATED", "CREATED BY", "EXPIRES", "LAST USED"}
 		return writeList(e, c.Format, rows, header, func(r keyRow) []string {
-			scopes := make([]string, len(r.Scopes))
-			for i, s := range r.Scopes {
-				scopes[i] = string(s)
-			}
+			scopes := lists.Map(r.Scopes, func(s assay.Scope) string { return string(s) })
 			return []string{
 				r.ID, r.Organization, r.Name, strings.Join(scopes, ","), r.Status,
 				tableTime(r.key.CreatedAt), orDash(r.key.CreatedBy), tableTime(r.key.ExpiresAt), tableTime(r.key.LastUsedAt),

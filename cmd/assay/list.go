@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/term"
 
+	"assay/internal/lists"
 	"assay/internal/report"
 	"assay/internal/safetext"
 )
@@ -27,10 +28,7 @@ func writeList[T any](e *environment, format string, items []T, header []string,
 		}
 		return writeJSON(e.stdout, items)
 	}
-	rows := make([][]string, len(items))
-	for i, item := range items {
-		rows[i] = row(item)
-	}
+	rows := lists.Map(items, row)
 	return report.Table(e.stdout, header, rows)
 }
 

@@ -17,6 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"assay/internal/auth"
+	"assay/internal/lists"
 )
 
 const (
@@ -105,10 +106,7 @@ func (s *settings) Resolve(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (an
 // by commas.
 func (s *settings) check(source string, flag *kong.Flag, value any) any {
 	if list, ok := value.([]any); ok && !flag.IsSlice() {
-		items := make([]string, len(list))
-		for i, item := range list {
-			items[i] = item.(string)
-		}
+		items := lists.Map(list, func(item any) string { return item.(string) })
 		value = strings.Join(items, ",")
 	}
 	target := reflect.New(flag.Target.Type()).Elem()

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"assay/internal/lists"
 	"assay/internal/report"
 	"assay/internal/store/inspect"
 	"assay/internal/store/sqlite"
@@ -254,10 +255,7 @@ func (c *storeStatsCmd) Run(e *environment) error {
 		if _, err := fmt.Fprintln(e.stdout); err != nil {
 			return err
 		}
-		rows := make([][]string, len(st.Tables))
-		for i, t := range st.Tables {
-			rows[i] = []string{t.Name, fmt.Sprint(t.Rows), sizeText(t.Bytes)}
-		}
+		rows := lists.Map(st.Tables, func(t inspect.Table) []string { return []string{t.Name, fmt.Sprint(t.Rows), sizeText(t.Bytes)} })
 		return report.Table(e.stdout, []string{"TABLE", "ROWS", "SIZE"}, rows)
 	})
 }

@@ -17,6 +17,7 @@ import (
 
 	"assay"
 	"assay/internal/codebase/run"
+	"assay/internal/lists"
 )
 
 var (
@@ -146,10 +147,7 @@ func listRuns(ctx context.Context, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := make([]runData, len(found))
-	for i, r := range found {
-		all[i] = showRun(r)
-	}
+	all := lists.Map(found, showRun)
 	return pageOf(all, f.Limit, f.Offset, total), nil
 }
 

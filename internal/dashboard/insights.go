@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"assay"
+	"assay/internal/lists"
 )
 
 const (
@@ -273,11 +274,9 @@ func day(text string, plus time.Duration) (time.Time, error) {
 }
 
 func (q *request) insightRows(found []*assay.Insight) []insightRow {
-	rows := make([]insightRow, len(found))
-	for i, f := range found {
-		rows[i] = insightRow{Insight: f, Rule: q.ruleOf(f.Type), Failures: failuresOf(f)}
-	}
-	return rows
+	return lists.Map(found, func(f *assay.Insight) insightRow {
+		return insightRow{Insight: f, Rule: q.ruleOf(f.Type), Failures: failuresOf(f)}
+	})
 }
 
 // failures is the failure count of a rule.

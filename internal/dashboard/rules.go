@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"assay"
+	"assay/internal/lists"
 	"assay/internal/rules/catalog"
 	"assay/internal/score"
 )
@@ -52,11 +53,7 @@ func ruleTexts() []*ruleText {
 
 // generalChoices returns the decisions that concern every rule.
 func generalChoices() []template.HTML {
-	var all []template.HTML
-	for _, c := range catalog.GeneralChoices() {
-		all = append(all, markdown(c))
-	}
-	return all
+	return lists.Map(catalog.GeneralChoices(), markdown)
 }
 
 // ruleOf returns the texts of an insight type. One that a newer replica wrote during

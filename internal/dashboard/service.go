@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"assay"
+	"assay/internal/lists"
 	"assay/internal/rules/catalog"
 	"assay/internal/score"
 )
@@ -214,11 +215,7 @@ func (q *request) history(scores []*assay.Score, c assay.SeriesRange) (*scoreCha
 }
 
 func pointsOf(scores []*assay.Score) []assay.ScorePoint {
-	points := make([]assay.ScorePoint, len(scores))
-	for i, s := range scores {
-		points[i] = assay.ScorePoint{At: s.CalculatedAt, Value: s.Value}
-	}
-	return points
+	return lists.Map(scores, func(s *assay.Score) assay.ScorePoint { return assay.ScorePoint{At: s.CalculatedAt, Value: s.Value} })
 }
 
 func (c *change) kind() markKind {
@@ -234,10 +231,7 @@ func (c *change) kind() markKind {
 
 // words describes the changes: "MET-002 began to fail; RES-001 passes".
 func (c *change) words() string {
-	var all []string
-	for _, r := range c.Failing {
-		all = append(all, r.ID+" began to fail")
-	}
+	all := lists.Map(c.Failing, func(r *ruleText) string { return r.ID + " began to fail" })
 	for _, r := range c.Fixed {
 		all = append(all, r.ID+" passes")
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	metricspb "go.opentelemetry.io/proto/otlp/metrics/v1"
+
+	"assay/internal/lists"
 )
 
 // Service is a simulated service with its defects.
@@ -20,11 +22,7 @@ type Service struct {
 
 // Services returns the simulated services, as a new slice.
 func Services() []Service {
-	all := make([]Service, len(fleet))
-	for i, m := range fleet {
-		all[i] = m.Service
-	}
-	return all
+	return lists.Map(fleet, func(m member) Service { return m.Service })
 }
 
 // member is a service of the fleet with its transport and telemetry.

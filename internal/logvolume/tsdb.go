@@ -28,6 +28,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb/record"
 
 	"assay"
+	"assay/internal/lists"
 )
 
 // ReadTSDB reads the Prometheus TSDB in which earlier versions kept log volume, and
@@ -162,11 +163,7 @@ func findBlocks(dir string) ([]string, error) {
 	slices.SortFunc(blocks, func(a, b block) int {
 		return cmp.Or(cmp.Compare(a.MinTime, b.MinTime), cmp.Compare(a.MaxTime, b.MaxTime))
 	})
-	var dirs []string
-	for _, b := range blocks {
-		dirs = append(dirs, b.dir)
-	}
-	return dirs, nil
+	return lists.Map(blocks, func(b block) string { return b.dir }), nil
 }
 
 func (r *tsdbReader) block(ctx context.Context, dir string) (err error) {

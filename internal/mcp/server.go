@@ -18,6 +18,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"assay/internal/lists"
 	"assay/internal/rules/catalog"
 	"assay/internal/safetext"
 )
@@ -197,10 +198,7 @@ func newRule(i *catalog.Info) rule {
 }
 
 func listRules(context.Context, http.Header, none) (any, error) {
-	all := []rule{}
-	for _, r := range catalog.All() {
-		all = append(all, newRule(r.Info()))
-	}
+	all := lists.Map(catalog.All(), func(r catalog.Rule) rule { return newRule(r.Info()) })
 	return map[string]any{"items": all, "total": len(all)}, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"assay/internal/lists"
 	"assay/internal/rules/remedy"
 )
 
@@ -81,10 +82,7 @@ func (s *Service) markdownDetails() string {
 			fmt.Fprintf(&b, "- %s\n", share)
 		}
 		for _, f := range i.evidence() {
-			values := make([]string, len(f.values))
-			for k, v := range f.values {
-				values[k] = MarkdownCode(v)
-			}
+			values := lists.Map(f.values, MarkdownCode)
 			fmt.Fprintf(&b, "- %s\n", f.join(values))
 		}
 		if step := firstStep(remedy.For(info, i.Attributes)); len(step) > 0 {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"assay"
+	"assay/internal/lists"
 )
 
 // APIKey is an API key of an organization.
@@ -67,11 +68,7 @@ func (s *server) apiKeys() {
 		if err != nil {
 			return nil, 0, err
 		}
-		var shown []APIKey
-		for _, k := range found.Keys {
-			shown = append(shown, s.showAPIKey(k))
-		}
-		return shown, found.Total, nil
+		return lists.Map(found.Keys, s.showAPIKey), found.Total, nil
 	})
 	handle(s, "create-api-key", admin, func(ctx context.Context, c *call) (APIKey, error) {
 		var in apiKeyInput

@@ -18,6 +18,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"assay"
+	"assay/internal/lists"
 )
 
 // docsPolicy allows the page to load only its own style sheet.
@@ -218,10 +219,7 @@ func queryValue(v any) string {
 	if !ok {
 		return fmt.Sprint(v)
 	}
-	items := make([]string, len(list))
-	for i, item := range list {
-		items[i] = fmt.Sprint(item)
-	}
+	items := lists.Map(list, func(item any) string { return fmt.Sprint(item) })
 	return strings.Join(items, ",")
 }
 
@@ -252,10 +250,7 @@ func docsType(s *schema) template.HTML {
 		return template.HTML(fmt.Sprintf(`<a href="#schema-%[1]s">%[1]s</a>`, template.HTMLEscapeString(name)))
 	}
 	if len(s.AnyOf) > 0 {
-		all := make([]string, len(s.AnyOf))
-		for i, a := range s.AnyOf {
-			all[i] = string(docsType(a))
-		}
+		all := lists.Map(s.AnyOf, func(a *schema) string { return string(docsType(a)) })
 		return template.HTML(strings.Join(all, " or "))
 	}
 	if slices.Contains(s.Type, "array") {
@@ -272,10 +267,7 @@ func docsType(s *schema) template.HTML {
 	}
 	out := template.HTMLEscapeString(words)
 	if len(s.Enum) > 0 {
-		values := make([]string, len(s.Enum))
-		for i, e := range s.Enum {
-			values[i] = "<code>" + template.HTMLEscapeString(e) + "</code>"
-		}
+		values := lists.Map(s.Enum, func(e string) string { return "<code>" + template.HTMLEscapeString(e) + "</code>" })
 		out += ": " + strings.Join(values, " ")
 	}
 	return template.HTML(out)

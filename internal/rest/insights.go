@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"assay"
+	"assay/internal/lists"
 	"assay/internal/rules/catalog"
 	"assay/internal/rules/remedy"
 	"assay/internal/safetext"
@@ -182,11 +183,7 @@ func showInsight(i *assay.Insight) Insight {
 }
 
 func showInsights(found []*assay.Insight) []Insight {
-	out := make([]Insight, len(found))
-	for i, f := range found {
-		out[i] = showInsight(f)
-	}
-	return out
+	return lists.Map(found, showInsight)
 }
 
 // encode writes the insight with its type. It makes the text of the type, which is the most work for a page: encoding

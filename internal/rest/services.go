@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"assay"
+	"assay/internal/lists"
 )
 
 // Service is one monitored service.
@@ -156,17 +157,9 @@ func pageOf[T any](all []T, p assay.Page) []T {
 }
 
 func (s *server) showRows(found []*assay.ServiceRow) []Service {
-	out := make([]Service, len(found))
-	for i, f := range found {
-		out[i] = showService(&f.Service, s.cfg.Window)
-	}
-	return out
+	return lists.Map(found, func(f *assay.ServiceRow) Service { return showService(&f.Service, s.cfg.Window) })
 }
 
 func showServices(found []*assay.Service, window time.Duration) []Service {
-	out := make([]Service, len(found))
-	for i, f := range found {
-		out[i] = showService(f, window)
-	}
-	return out
+	return lists.Map(found, func(f *assay.Service) Service { return showService(f, window) })
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 
 	"assay"
+	"assay/internal/lists"
 	"assay/internal/rules/catalog"
 )
 
@@ -130,11 +131,7 @@ func (s *server) webhooks() {
 		if err != nil {
 			return nil, 0, err
 		}
-		var shown []Webhook
-		for _, w := range pageOf(all, c.page()) {
-			shown = append(shown, showWebhook(w, c.Principal))
-		}
-		return shown, len(all), nil
+		return lists.Map(pageOf(all, c.page()), func(w *assay.Webhook) Webhook { return showWebhook(w, c.Principal) }), len(all), nil
 	})
 	handle(s, "create-webhook", deliver, func(ctx context.Context, c *call) (Webhook, error) {
 		w := &assay.Webhook{OrganizationID: c.Principal.OrganizationID, Enabled: true, MinSeverity: assay.ImpactLow}
@@ -215,11 +212,7 @@ func (s *server) webhooks() {
 			return nil, 0, err
 		}
 		found, total, err := s.cfg.Webhooks.Deliveries(ctx, c.Principal.OrganizationID, param[string](c.params, "id"), c.page())
-		var shown []WebhookDelivery
-		for _, d := range found {
-			shown = append(shown, showDelivery(d))
-		}
-		return shown, total, err
+		return lists.Map(found, showDelivery), total, err
 	})
 	handle(s, "get-webhook-delivery", read, func(ctx context.Context, c *call) (WebhookDelivery, error) {
 		if err := configured(); err != nil {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"assay/internal/lists"
 	"assay/internal/review/configfile"
 	"assay/internal/review/syntax"
 )
@@ -162,10 +163,7 @@ var languageNames = map[string]string{"go": "Go", "javascript": "JavaScript", "t
 func (i *Instrumentation) text() string {
 	code := "The repository has no code in a language that a review reads."
 	if len(i.Languages) > 0 {
-		names := make([]string, len(i.Languages))
-		for n, l := range i.Languages {
-			names[n] = languageNames[l]
-		}
+		names := lists.Map(i.Languages, func(l string) string { return languageNames[l] })
 		code = "The code is in " + and(names) + "."
 	}
 	switch {

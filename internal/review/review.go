@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"assay/internal/lists"
 	"assay/internal/review/check"
 	"assay/internal/review/configfile"
 	"assay/internal/review/instrumentation"
@@ -129,10 +130,7 @@ func (o *Options) checks() ([]*check.Check, error) {
 	}
 	for _, id := range slices.Concat(o.Only, o.Disable) {
 		if !slices.ContainsFunc(all, func(c *check.Check) bool { return c.ID == id }) {
-			names := make([]string, len(all))
-			for i, c := range all {
-				names[i] = c.ID
-			}
+			names := lists.Map(all, func(c *check.Check) string { return c.ID })
 			return nil, fmt.Errorf("there is no check %q; the checks are %s", id, strings.Join(names, ", "))
 		}
 	}

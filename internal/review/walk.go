@@ -16,6 +16,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"assay/internal/lists"
 	"assay/internal/review/syntax"
 )
 
@@ -92,11 +93,7 @@ func ListFiles(ctx context.Context, root *os.Root, ignore []string, tests bool) 
 	if err := w.list(ctx, []string{"."}); err != nil {
 		return nil, err
 	}
-	paths := make([]string, len(w.files))
-	for i, f := range w.files {
-		paths[i] = f.path
-	}
-	return paths, nil
+	return lists.Map(w.files, func(f file) string { return f.path }), nil
 }
 
 // Skipped returns why a review does not read a file with this path and text, or "".

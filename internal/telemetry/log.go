@@ -11,6 +11,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"assay/internal/lists"
 	"assay/internal/requestid"
 	"assay/internal/rules/sensitive"
 	"assay/internal/safetext"
@@ -127,11 +128,7 @@ func (h cleaned) WithAttrs(attrs []slog.Attr) slog.Handler {
 func (h cleaned) WithGroup(name string) slog.Handler { return cleaned{h.Handler.WithGroup(name)} }
 
 func cleanAttrs(attrs []slog.Attr) []slog.Attr {
-	out := make([]slog.Attr, len(attrs))
-	for i, a := range attrs {
-		out[i] = cleanAttr(a)
-	}
-	return out
+	return lists.Map(attrs, cleanAttr)
 }
 
 func cleanAttr(a slog.Attr) slog.Attr {

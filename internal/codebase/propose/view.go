@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"assay/internal/codebase/redact"
+	"assay/internal/lists"
 	"assay/internal/review/patch"
 	"assay/internal/rules/sensitive"
 )
@@ -95,10 +96,7 @@ func (t *Tree) hiddenIn(ctx context.Context, name string, text []byte) ([]bool, 
 			}
 		}
 		raw = redact.Raw(text)
-		hidden := make([]bool, len(raw))
-		for i, s := range raw {
-			hidden[i] = secret[strings.TrimSpace(s)]
-		}
+		hidden := lists.Map(raw, func(s string) bool { return secret[strings.TrimSpace(s)] })
 		t.hidden[name] = hidden
 	}
 	return t.hidden[name], nil

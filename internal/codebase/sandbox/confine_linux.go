@@ -11,6 +11,8 @@ import (
 	"github.com/landlock-lsm/go-landlock/landlock"
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
+
+	"assay/internal/lists"
 )
 
 // restrictFiles lets this process and its children write to the directories of a container only, if the kernel has
@@ -162,10 +164,9 @@ func restrictCalls() error {
 	if err != nil {
 		return fmt.Errorf("filter system calls: %w", err)
 	}
-	filter := make([]unix.SockFilter, len(raw))
-	for i, r := range raw {
-		filter[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
-	}
+	filter := lists.Map(raw, func(r bpf.RawInstruction) unix.SockFilter {
+		return unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
+	})
 	code := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	if err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&code)), 0, 0); err != nil {
 		return fmt.Errorf("filter system calls: %w", err)

@@ -12,6 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"assay/internal/lists"
 	"assay/internal/review/configfile"
 )
 
@@ -468,10 +469,7 @@ func pipelineNames(pipelines []collectorPipeline) string {
 	if len(pipelines) == 1 {
 		return fmt.Sprintf("the pipeline `%s`", pipelines[0].name.Value)
 	}
-	var names []string
-	for _, p := range pipelines {
-		names = append(names, "`"+p.name.Value+"`")
-	}
+	names := lists.Map(pipelines, func(p collectorPipeline) string { return "`" + p.name.Value + "`" })
 	return "the pipelines " + strings.Join(names[:min(len(names), 8)], ", ")
 }
 

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 
+	"assay/internal/lists"
 	"assay/internal/review/configfile"
 	"assay/internal/review/instrumentation"
 	"assay/internal/review/syntax"
@@ -39,10 +40,7 @@ var vendorInstrumentation = &Check{
 		if isShim(u.File.Path) {
 			return
 		}
-		var names []configfile.Dependency
-		for _, i := range u.File.Imports {
-			names = append(names, configfile.Dependency{Name: i.Path})
-		}
+		names := lists.Map(u.File.Imports, func(i syntax.Import) configfile.Dependency { return configfile.Dependency{Name: i.Path} })
 		bridged := bridges(names)
 		seen := map[string]bool{}
 		for _, i := range u.File.Imports {

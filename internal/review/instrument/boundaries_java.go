@@ -15,6 +15,7 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 
 	"assay"
+	"assay/internal/lists"
 	"assay/internal/review/configfile"
 	"assay/internal/review/patch"
 	"assay/internal/review/syntax"
@@ -820,10 +821,7 @@ func (j *javaFile) wrap(fn, annotation *syntax.Node, cb javaCallback) {
 		leave("it goes on after the method returns")
 		return
 	}
-	var params []string
-	for _, p := range fn.Params() {
-		params = append(params, p.Text)
-	}
+	params := lists.Map(fn.Params(), func(p *syntax.Node) string { return p.Text })
 	if slices.Contains(params, "") {
 		leave("a parameter has no name")
 		return

@@ -13,6 +13,7 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 	"go.yaml.in/yaml/v3"
 
+	"assay/internal/lists"
 	"assay/internal/review/configfile"
 	"assay/internal/review/patch"
 )
@@ -304,10 +305,7 @@ func (s *service) addPython() bool {
 		if strings.IndexByte(`"'`, m.Source[at]) < 0 {
 			at--
 		}
-		lines := make([]string, len(add))
-		for i, name := range add {
-			lines[i] = string(m.Source[at]) + name + string(m.Source[at]) + ","
-		}
+		lines := lists.Map(add, func(name string) string { return string(m.Source[at]) + name + string(m.Source[at]) + "," })
 		s.insert(m.Path, m.Source, at, lines, " ")
 	case base == "setup.cfg": // a line of its own for each
 		s.insert(m.Path, m.Source, at, add, "")
@@ -316,10 +314,7 @@ func (s *service) addPython() bool {
 			s.leave(m.Path, lineOf(m.Source, at), "Install `"+strings.Join(add, "`, `")+"`: the dependencies have a form that is not edited")
 			return false
 		}
-		lines := make([]string, len(add))
-		for i, name := range add {
-			lines[i] = name + ` = "*"`
-		}
+		lines := lists.Map(add, func(name string) string { return name + ` = "*"` })
 		s.insert(m.Path, m.Source, at, lines, "")
 	}
 	s.did(m.Path, lineOf(m.Source, at), "Add `"+strings.Join(add, "`, `")+"`")

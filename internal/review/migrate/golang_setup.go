@@ -21,6 +21,7 @@ import (
 	"golang.org/x/mod/modfile"
 	"golang.org/x/mod/module"
 
+	"assay/internal/lists"
 	"assay/internal/review/patch"
 )
 
@@ -442,10 +443,7 @@ func ocAnnotate(r *goRewriter, c *ast.CallExpr) (string, bool) {
 	attributes := ""
 	switch a := ast.Unparen(c.Args[0]).(type) {
 	case *ast.CompositeLit:
-		var list []string
-		for _, e := range a.Elts {
-			list = append(list, r.text(e))
-		}
+		list := lists.Map(a.Elts, func(e ast.Expr) string { return r.text(e) })
 		r.mark(a.Type)
 		attributes = strings.Join(list, ", ")
 	case *ast.Ident:
@@ -457,10 +455,7 @@ func ocAnnotate(r *goRewriter, c *ast.CallExpr) (string, bool) {
 	}
 	message := r.text(c.Args[1])
 	if strings.HasSuffix(r.symbol(c.Fun), "f") {
-		var args []string
-		for _, e := range c.Args[1:] {
-			args = append(args, r.text(e))
-		}
+		args := lists.Map(c.Args[1:], func(e ast.Expr) string { return r.text(e) })
 		more := ""
 		if c.Ellipsis.IsValid() {
 			more = "..."

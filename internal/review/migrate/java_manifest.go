@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"assay/internal/lists"
 	"assay/internal/review/configfile"
 )
 
@@ -117,11 +118,7 @@ func ofGroups(groups []string, name string) bool {
 
 // versioned returns artifacts with their versions.
 func versioned(artifacts []string) []string {
-	var out []string
-	for _, a := range artifacts {
-		out = append(out, a+":"+mavenVersions[a])
-	}
-	return out
+	return lists.Map(artifacts, func(a string) string { return a + ":" + mavenVersions[a] })
 }
 
 // pomEdits replaces the elements of dependencies in a POM. Management of versions is removed, as the new dependencies

@@ -14,6 +14,7 @@ import (
 	"sort"
 	"strings"
 
+	"assay/internal/lists"
 	"assay/internal/review/syntax"
 )
 
@@ -182,10 +183,7 @@ func javaScriptCall(s *script, c *syntax.Node) (string, bool) {
 }
 
 func (s *script) list(args []*syntax.Node) string {
-	var out []string
-	for _, a := range args {
-		out = append(out, s.text(a))
-	}
+	out := lists.Map(args, s.text)
 	return strings.Join(out, ", ")
 }
 

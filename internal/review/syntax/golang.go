@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"assay/internal/lists"
 	"assay/internal/review/treesitter"
 )
 
@@ -133,10 +134,7 @@ func (g golang) decl(d ast.Decl) []*Node {
 
 func (g golang) values(s *ast.ValueSpec) []*Node {
 	typ := g.code(s.Type)
-	var names []*Node
-	for _, n := range s.Names {
-		names = append(names, g.expr(n))
-	}
+	names := lists.Map(s.Names, func(n *ast.Ident) *Node { return g.expr(n) })
 	switch {
 	case len(s.Values) == 0:
 		return []*Node{g.node(Declare, s, names...).typed(typ)}
@@ -156,10 +154,7 @@ func (g golang) values(s *ast.ValueSpec) []*Node {
 func (g golang) fields(list *ast.FieldList) []*Node {
 	var out []*Node
 	for _, field := range list.List {
-		var names []*Node
-		for _, n := range field.Names {
-			names = append(names, g.expr(n))
-		}
+		names := lists.Map(field.Names, func(n *ast.Ident) *Node { return g.expr(n) })
 		if len(names) == 0 {
 			names = []*Node{g.expr(field.Type)}
 		}
@@ -310,11 +305,7 @@ func (g golang) cases(b *ast.BlockStmt) []*Node {
 }
 
 func (g golang) exprs(list []ast.Expr) []*Node {
-	var out []*Node
-	for _, e := range list {
-		out = append(out, g.expr(e))
-	}
-	return out
+	return lists.Map(list, g.expr)
 }
 
 func (g golang) expr(e ast.Expr) *Node {

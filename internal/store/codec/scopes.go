@@ -6,14 +6,12 @@ import (
 	"strings"
 
 	"assay"
+	"assay/internal/lists"
 )
 
 // JoinScopes returns scopes in their stored form.
 func JoinScopes(scopes []assay.Scope) string {
-	texts := make([]string, len(scopes))
-	for i, sc := range scopes {
-		texts[i] = string(sc)
-	}
+	texts := lists.Map(scopes, func(sc assay.Scope) string { return string(sc) })
 	return strings.Join(texts, ",")
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"assay/internal/delta"
+	"assay/internal/lists"
 	"assay/internal/store/lane"
 	"assay/internal/store/query"
 )
@@ -150,10 +151,7 @@ func native(args []any) []any {
 		case query.Text:
 			list[i] = bytesOf(string(v))
 		case []query.ID:
-			ids := make([]pgtype.UUID, len(v))
-			for i, id := range v {
-				ids[i] = uuidOf(string(id))
-			}
+			ids := lists.Map(v, func(id query.ID) pgtype.UUID { return uuidOf(string(id)) })
 			list[i] = ids
 		default:
 			list[i] = arg

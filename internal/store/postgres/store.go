@@ -22,6 +22,7 @@ import (
 
 	"assay"
 	"assay/internal/fair"
+	"assay/internal/lists"
 	"assay/internal/store/lane"
 	"assay/internal/store/query"
 )
@@ -350,11 +351,7 @@ func uuidOf(id string) pgtype.UUID {
 
 // uuidsOf returns ids in their stored form.
 func uuidsOf(ids []string) []pgtype.UUID {
-	us := make([]pgtype.UUID, len(ids))
-	for i, id := range ids {
-		us[i] = uuidOf(id)
-	}
-	return us
+	return lists.Map(ids, uuidOf)
 }
 
 // bytesOf returns the stored form of a text from telemetry.

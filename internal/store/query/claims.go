@@ -10,6 +10,7 @@ import (
 
 	"assay"
 	"assay/internal/delta"
+	"assay/internal/lists"
 	"assay/internal/rules/catalog"
 	"assay/internal/store/codec"
 	"assay/internal/store/lane"
@@ -253,10 +254,7 @@ func (q *Queries) KnownMetricNames(ctx context.Context, organizationID string) (
 			if err := json.Unmarshal(list, &hashes); err != nil || len(hashes) == 0 {
 				return err
 			}
-			of := make([]uint64, len(hashes))
-			for i, h := range hashes {
-				of[i] = uint64(h)
-			}
+			of := lists.Map(hashes, func(h int64) uint64 { return uint64(h) })
 			names[k] = of
 			return nil
 		}, `SELECT s.namespace, s.name, s.environment, s.version, (

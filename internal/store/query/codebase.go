@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"assay"
+	"assay/internal/lists"
 )
 
 var _ assay.CodebaseStore = (*Queries)(nil)
@@ -95,10 +96,7 @@ func (c *conditions) in(expr string, values []any) {
 	if len(values) == 0 {
 		return
 	}
-	list := make([]string, len(values))
-	for i, v := range values {
-		list[i] = c.param(v)
-	}
+	list := lists.Map(values, c.param)
 	c.and(expr + ` IN (` + strings.Join(list, `, `) + `)`)
 }
 
@@ -110,11 +108,7 @@ func filterValues(values []string, convert func(string) any) ([]any, error) {
 	if len(values) > maxFilter {
 		return nil, assay.Errorf(assay.CodeInvalid, "a filter has at most %d values", maxFilter)
 	}
-	list := make([]any, len(values))
-	for i, v := range values {
-		list[i] = convert(v)
-	}
-	return list, nil
+	return lists.Map(values, convert), nil
 }
 
 func textValue(s string) any { return Text(s) }

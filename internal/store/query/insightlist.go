@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"assay"
+	"assay/internal/lists"
 	"assay/internal/store/codec"
 	"assay/internal/store/lane"
 	"assay/internal/store/paging"
@@ -50,20 +51,14 @@ func (q *Queries) filterInsights(f *assay.InsightFilter) (*insightFilter, error)
 		c.param(ID(f.OrganizationID))
 	}
 	if len(f.Statuses) > 0 {
-		values := make([]int64, len(f.Statuses))
-		for i, st := range f.Statuses {
-			values[i] = codec.StatusNumber(st)
-		}
+		values := lists.Map(f.Statuses, codec.StatusNumber)
 		c.and(q.sql.In(`status`, c.param(values)))
 	}
 	if f.Signal != "" {
 		c.and(`signal = ` + c.param(codec.SignalNumber(f.Signal)))
 	}
 	if len(f.Impacts) > 0 {
-		values := make([]int64, len(f.Impacts))
-		for i, im := range f.Impacts {
-			values[i] = int64(im.Weight())
-		}
+		values := lists.Map(f.Impacts, func(im assay.Impact) int64 { return int64(im.Weight()) })
 		c.and(q.sql.In(`weight`, c.param(values)))
 	}
 	if f.Type != "" {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"assay/internal/delta"
+	"assay/internal/lists"
 	"assay/internal/rules/catalog"
 	"assay/internal/store/codec"
 	"assay/internal/store/lane"
@@ -149,11 +150,7 @@ func (q *Queries) countDays(b *Batch, found factsBySvc, svcs []int64, since delt
 
 // numbers returns the numbers of the rules with claims of a kind.
 func numbers(kind catalog.ClaimKind) []int64 {
-	var list []int64
-	for _, r := range catalog.Claiming(kind) {
-		list = append(list, int64(codec.RuleNumber(r)))
-	}
-	return list
+	return lists.Map(catalog.Claiming(kind), func(r catalog.Rule) int64 { return int64(codec.RuleNumber(r)) })
 }
 
 // OrganizationMean returns the mean of the unrounded current scores of an organization's

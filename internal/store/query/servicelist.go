@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"assay"
+	"assay/internal/lists"
 	"assay/internal/store/codec"
 	"assay/internal/store/lane"
 	"assay/internal/store/paging"
@@ -292,11 +293,7 @@ func (rows serviceRows) querySeries(b *Batch, d *Dialect, series assay.SeriesRan
 }
 
 func (rows serviceRows) list() []*assay.ServiceRow {
-	list := make([]*assay.ServiceRow, len(rows))
-	for i, l := range rows {
-		list[i] = l.ServiceRow
-	}
-	return list
+	return lists.Map(rows, func(l listedService) *assay.ServiceRow { return l.ServiceRow })
 }
 
 // FindEnvironments implements assay.ServiceLister.

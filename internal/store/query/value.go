@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"assay/internal/lists"
 )
 
 // ID is an id of the domain, a UUID. SQLite stores its 16 bytes, PostgreSQL a uuid. An
@@ -49,11 +51,7 @@ func (id *ID) Scan(src any) error {
 
 // IDs returns ids as an array argument.
 func IDs(ids []string) []ID {
-	list := make([]ID, len(ids))
-	for i, id := range ids {
-		list[i] = ID(id)
-	}
-	return list
+	return lists.Map(ids, func(id string) ID { return ID(id) })
 }
 
 // Text is a text from telemetry, which may hold any byte. SQLite stores a text,
@@ -119,9 +117,5 @@ func Stored(t time.Time) time.Time { return TimeOf(Micros(t)) }
 
 // micros returns times as an array argument.
 func micros(times []time.Time) []int64 {
-	list := make([]int64, len(times))
-	for i, t := range times {
-		list[i] = Micros(t)
-	}
-	return list
+	return lists.Map(times, Micros)
 }

@@ -13,6 +13,7 @@ import (
 
 	"assay"
 	"assay/internal/delta"
+	"assay/internal/lists"
 )
 
 // odd is a text that a repository or a source host may choose.
@@ -128,10 +129,7 @@ func (s *suite) findings(org string, f assay.FindingFilter) []*assay.CodeFinding
 }
 
 func findingIDs(findings []*assay.CodeFinding) string {
-	var ids []string
-	for _, f := range findings {
-		ids = append(ids, strings.TrimLeft(strings.TrimPrefix(f.ID, "otel-"), "0"))
-	}
+	ids := lists.Map(findings, func(f *assay.CodeFinding) string { return strings.TrimLeft(strings.TrimPrefix(f.ID, "otel-"), "0") })
 	return strings.Join(ids, " ")
 }
 

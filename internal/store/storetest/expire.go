@@ -11,6 +11,7 @@ import (
 
 	"assay"
 	"assay/internal/delta"
+	"assay/internal/lists"
 	"assay/internal/rules/catalog"
 	"assay/internal/store/lane"
 	"assay/internal/store/query"
@@ -40,10 +41,7 @@ func (s *suite) rows() map[string]int64 {
 func (s *suite) scored(org string) {
 	s.t.Helper()
 	ids := must(s.UnscoredServices(s.ctx(), org, false))(s.t)
-	var results []delta.Result
-	for _, id := range ids {
-		results = append(results, delta.Result{ServiceID: id, Revision: s.facts(org, id).Revision})
-	}
+	results := lists.Map(ids, func(id string) delta.Result { return delta.Result{ServiceID: id, Revision: s.facts(org, id).Revision} })
 	require.NoError(s.t, s.SaveScores(s.ctx(), delta.Fence{}, org, results))
 	require.Empty(s.t, s.unscored(org))
 }

@@ -14,6 +14,7 @@ import (
 
 	"assay"
 	"assay/internal/delta"
+	"assay/internal/lists"
 	"assay/internal/rules/catalog"
 )
 
@@ -318,11 +319,7 @@ func testFindInsights(t *testing.T, s *suite) {
 			}
 			return cmp.Or(c, strings.Compare(a.ID, b.ID))
 		})
-		ids := make([]string, len(match))
-		for i, in := range match {
-			ids[i] = in.ID
-		}
-		return ids
+		return lists.Map(match, func(in *assay.Insight) string { return in.ID })
 	}
 	filters := []assay.InsightFilter{
 		{OrganizationID: org},

@@ -15,6 +15,7 @@ import (
 
 	"assay"
 	"assay/internal/delta"
+	"assay/internal/lists"
 	"assay/internal/rules/catalog"
 )
 
@@ -377,10 +378,7 @@ func testDeliveryRace(t *testing.T, s *suite) {
 	}
 	require.NoError(t, group.Wait())
 	for id, w := range hooks {
-		var want []string
-		for _, d := range s.deliveries(w) {
-			want = append(want, d.ID)
-		}
+		want := lists.Map(s.deliveries(w), func(d *assay.WebhookDelivery) string { return d.ID })
 		require.Equal(t, want, order[id])
 	}
 }

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package lists has the function on slices that package slices lacks.
+package lists
+
+// Map returns f of each item. The result is never nil.
+func Map[T, U any](items []T, f func(T) U) []U {
+	all := make([]U, len(items))
+	for i, item := range items {
+		all[i] = f(item)
+	}
+	return all
+}
