@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"time"
@@ -289,9 +290,7 @@ func setBody(req *http.Request, body []byte) {
 func (g *Gateway) header(c *assay.AgentCall, token string) http.Header {
 	h := make(http.Header, len(c.Header)+4)
 	h["User-Agent"] = noUserAgent
-	for name, values := range c.Header {
-		h[name] = values
-	}
+	maps.Copy(h, c.Header)
 	h["Authorization"] = []string{"Bearer " + token}
 	if len(h["X-Request-Id"]) == 0 {
 		h["X-Request-Id"] = []string{c.TraceID}

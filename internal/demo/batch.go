@@ -36,9 +36,7 @@ type attributes map[string]any
 // with returns base with the attributes of more added. A nil value removes an attribute.
 func with(base, more attributes) attributes {
 	out := make(attributes, len(base)+len(more))
-	for k, v := range base {
-		out[k] = v
-	}
+	maps.Copy(out, base)
 	for k, v := range more {
 		if v == nil {
 			delete(out, k)

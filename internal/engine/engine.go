@@ -206,16 +206,14 @@ func (e *Engine) ingest(ctx context.Context, signal wire.Signal, body []byte, in
 	// ctx may end while the facts are in a transaction. The goroutine handles the result in any case.
 	done := make(chan outcome, 1)
 	size := len(body)
-	e.submitted.Add(1)
-	go func() {
-		defer e.submitted.Done()
+	e.submitted.Go(func() {
 		if err := e.commitPart(ctx, p); err != nil {
 			done <- e.refused(err)
 			return
 		}
 		defer e.recycle(p.batch)
 		done <- e.committed([]*part{p}, size)
-	}()
+	})
 	select {
 	case o := <-done:
 		return o

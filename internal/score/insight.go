@@ -3,6 +3,7 @@
 package score
 
 import (
+	"maps"
 	"reflect"
 	"time"
 
@@ -50,9 +51,7 @@ func settled(old *assay.Insight, now time.Time) *assay.Insight {
 	}
 	i := *old
 	i.Attributes = make(map[string]any, len(old.Attributes))
-	for k, v := range old.Attributes {
-		i.Attributes[k] = v
-	}
+	maps.Copy(i.Attributes, old.Attributes)
 	i.Attributes["violations_total"] = int64(0)
 	if i.Status == assay.InsightMuted {
 		if sameAttributes(i.Attributes, old.Attributes) {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -352,9 +353,7 @@ func (w *World) insight(row *assay.ServiceRow, rule string, rng *rand.Rand) *ass
 		},
 	}
 	i.CreatedAt, i.UpdatedAt = i.DetectedAt.Add(-time.Duration(rng.IntN(3*24*60))*time.Minute), Now.Add(-time.Duration(rng.IntN(60))*time.Minute)
-	for k, v := range lists[rule] {
-		i.Attributes[k] = v
-	}
+	maps.Copy(i.Attributes, lists[rule])
 	if strings.HasPrefix(rule, "MET") {
 		i.TraceID = ""
 	}

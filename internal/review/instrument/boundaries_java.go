@@ -872,10 +872,7 @@ func (j *javaFile) wrap(fn, annotation *syntax.Node, cb javaCallback) {
 	first := bytes.IndexByte(inside, '\n')
 	if first < 0 { // { handle(message); }
 		left := len(inside) - len(bytes.TrimLeft(inside, " \t"))
-		right := len(bytes.TrimRight(inside, " \t"))
-		if right < left {
-			right = left
-		}
+		right := max(len(bytes.TrimRight(inside, " \t")), left)
 		if bytes.Contains(inside, []byte("//")) {
 			leave("the body has a comment on its line")
 			return

@@ -62,10 +62,8 @@ func (u *scriptUnit) uses(f scriptSource) bool {
 	case syntax.Java:
 		return u.namesModule(f.source)
 	case syntax.Python:
-		for _, i := range pyImports.FindAll(f.source, -1) {
-			if u.namesModule(i) {
-				return true
-			}
+		if slices.ContainsFunc(pyImports.FindAll(f.source, -1), u.namesModule) {
+			return true
 		}
 	default:
 		for _, i := range jsImports.FindAllSubmatch(f.source, -1) {

@@ -269,11 +269,11 @@ func (i *instance) names(ctx context.Context, language Language) (names, error) 
 				return nil, err
 			}
 			text, _ := i.module.Memory().Read(at, 64)
-			end := bytes.IndexByte(text, 0)
-			if end < 0 {
+			before, _, ok := bytes.Cut(text, []byte{0})
+			if !ok {
 				return nil, errMemory
 			}
-			out[k] = string(text[:end])
+			out[k] = string(before)
 		}
 		return out, nil
 	}

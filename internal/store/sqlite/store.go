@@ -8,6 +8,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -187,9 +188,7 @@ func fileURI(path string, params url.Values) string {
 
 func clone(v url.Values) url.Values {
 	c := make(url.Values, len(v))
-	for k, vs := range v {
-		c[k] = vs
-	}
+	maps.Copy(c, v)
 	return c
 }
 
