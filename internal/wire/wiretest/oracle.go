@@ -38,14 +38,12 @@ func DumpWire(signal wire.Signal, body []byte) (string, error) {
 		return "", err
 	}
 	var d dump
-	err = each(entries, func(m wire.Message) error {
+	d.each(entries, func(m wire.Message) {
 		var entry wire.ResourceEntry
-		if err := entry.Decode(m); err != nil {
-			return err
-		}
-		return d.entry(signal, &entry)
+		d.check(entry.Decode(m))
+		d.entry(signal, &entry)
 	})
-	return d.String(), err
+	return d.String(), d.err
 }
 
 // DumpPdata dumps a request through pdata.
@@ -102,8 +100,11 @@ func HasGroup(signal wire.Signal, body []byte) bool {
 }
 
 // dump writes one line per message. Both dumps share the functions that format a line, so lines differ only in
-// content.
-type dump struct{ strings.Builder }
+// content. After an error a dump is not complete.
+type dump struct {
+	strings.Builder
+	err error // of the first view that does not decode
+}
 
 func (d *dump) line(kind string, fields ...any) {
 	d.WriteString(kind)
@@ -122,64 +123,55 @@ func (d *dump) line(kind string, fields ...any) {
 	d.WriteByte('\n')
 }
 
-// each calls f for each message of the list. It stops at the first error.
-func each(list wire.Repeated, f func(wire.Message) error) error {
-	for m, ok := list.Next(); ok; m, ok = list.Next() {
-		if err := f(m); err != nil {
-			return err
-		}
+// each calls f for each message of the list.
+func (d *dump) each(list wire.Repeated, f func(wire.Message)) {
+	for m, ok := list.Next(); ok && d.err == nil; m, ok = list.Next() {
+		f(m)
 	}
-	return nil
 }
 
-func (d *dump) entry(signal wire.Signal, entry *wire.ResourceEntry) error {
+func (d *dump) check(err error) {
+	if d.err == nil {
+		d.err = err
+	}
+}
+
+func (d *dump) entry(signal wire.Signal, entry *wire.ResourceEntry) {
 	var resource wire.Resource
-	if err := resource.Decode(entry.Resource); err != nil {
-		return err
-	}
+	d.check(resource.Decode(entry.Resource))
 	d.line("resource", entry.SchemaURL, resource.DroppedAttributesCount, entry.Scopes.Len())
-	if err := d.wireAttributes(resource.Attributes); err != nil {
-		return err
-	}
-	return each(entry.Scopes, func(m wire.Message) error {
+	d.wireAttributes(resource.Attributes)
+	d.each(entry.Scopes, func(m wire.Message) {
 		var scoped wire.ScopeEntry
-		if err := scoped.Decode(m); err != nil {
-			return err
-		}
+		d.check(scoped.Decode(m))
 		var scope wire.Scope
-		if err := scope.Decode(scoped.Scope); err != nil {
-			return err
-		}
+		d.check(scope.Decode(scoped.Scope))
 		d.line("scope", scoped.SchemaURL, scope.Name, scope.Version, scope.DroppedAttributesCount, scoped.Records.Len())
-		if err := d.wireAttributes(scope.Attributes); err != nil {
-			return err
-		}
-		return each(scoped.Records, func(m wire.Message) error {
+		d.wireAttributes(scope.Attributes)
+		d.each(scoped.Records, func(m wire.Message) {
 			switch signal {
 			case wire.Traces:
-				return d.wireSpan(m)
+				d.wireSpan(m)
 			case wire.Metrics:
-				return d.wireMetric(m)
+				d.wireMetric(m)
 			default:
-				return d.wireLog(m)
+				d.wireLog(m)
 			}
 		})
 	})
 }
 
-func (d *dump) wireAttributes(list wire.Repeated) error {
+func (d *dump) wireAttributes(list wire.Repeated) {
 	d.line("attributes", list.Len())
-	return each(list, func(m wire.Message) error {
+	d.each(list, func(m wire.Message) {
 		var kv wire.KeyValue
-		if err := kv.Decode(m); err != nil {
-			return err
-		}
+		d.check(kv.Decode(m))
 		d.line("key", kv.Key)
-		return d.wireValue(&kv.Value)
+		d.wireValue(&kv.Value)
 	})
 }
 
-func (d *dump) wireValue(v *wire.Value) error {
+func (d *dump) wireValue(v *wire.Value) {
 	switch v.Kind {
 	case wire.KindString, wire.KindBytes:
 		d.line(v.Kind.String(), v.Bytes)
@@ -191,68 +183,49 @@ func (d *dump) wireValue(v *wire.Value) error {
 		d.line("double", v.Double)
 	case wire.KindArray:
 		d.line("array", v.Items.Len())
-		return each(v.Items, func(m wire.Message) error {
+		d.each(v.Items, func(m wire.Message) {
 			var item wire.Value
-			if err := item.Decode(m); err != nil {
-				return err
-			}
-			return d.wireValue(&item)
+			d.check(item.Decode(m))
+			d.wireValue(&item)
 		})
 	case wire.KindKeyValues:
 		d.line("keyvalues")
-		return d.wireAttributes(v.Items)
+		d.wireAttributes(v.Items)
 	default:
 		d.line(v.Kind.String())
 	}
-	return nil
 }
 
-func (d *dump) wireSpan(m wire.Message) error {
+func (d *dump) wireSpan(m wire.Message) {
 	var span wire.Span
-	if err := span.Decode(m); err != nil {
-		return err
-	}
+	d.check(span.Decode(m))
 	d.line("span", span.TraceID, span.SpanID, span.ParentSpanID, span.TraceState, span.Name, span.Kind, span.Flags,
 		span.StartTimeUnixNano, span.EndTimeUnixNano, span.DroppedAttributesCount, span.DroppedEventsCount,
 		span.DroppedLinksCount, span.StatusCode, span.StatusMessage)
-	if err := d.wireAttributes(span.Attributes); err != nil {
-		return err
-	}
-	if err := each(span.Events, func(m wire.Message) error {
+	d.wireAttributes(span.Attributes)
+	d.each(span.Events, func(m wire.Message) {
 		var event wire.SpanEvent
-		if err := event.Decode(m); err != nil {
-			return err
-		}
+		d.check(event.Decode(m))
 		d.line("event", event.TimeUnixNano, event.Name, event.DroppedAttributesCount)
-		return d.wireAttributes(event.Attributes)
-	}); err != nil {
-		return err
-	}
-	return each(span.Links, func(m wire.Message) error {
+		d.wireAttributes(event.Attributes)
+	})
+	d.each(span.Links, func(m wire.Message) {
 		var link wire.SpanLink
-		if err := link.Decode(m); err != nil {
-			return err
-		}
+		d.check(link.Decode(m))
 		d.line("link", link.TraceID, link.SpanID, link.TraceState, link.Flags, link.DroppedAttributesCount)
-		return d.wireAttributes(link.Attributes)
+		d.wireAttributes(link.Attributes)
 	})
 }
 
-func (d *dump) wireMetric(m wire.Message) error {
+func (d *dump) wireMetric(m wire.Message) {
 	var metric wire.Metric
-	if err := metric.Decode(m); err != nil {
-		return err
-	}
+	d.check(metric.Decode(m))
 	d.line("metric", metric.Name, metric.Description, metric.Unit, metric.Type, metric.AggregationTemporality,
 		metric.IsMonotonic, metric.DataPoints.Len())
-	if err := d.wireAttributes(metric.Metadata); err != nil {
-		return err
-	}
-	return each(metric.DataPoints, func(m wire.Message) error {
+	d.wireAttributes(metric.Metadata)
+	d.each(metric.DataPoints, func(m wire.Message) {
 		var p wire.DataPoint
-		if err := p.Decode(metric.Type, m); err != nil {
-			return err
-		}
+		d.check(p.Decode(metric.Type, m))
 		d.line("point", p.StartTimeUnixNano, p.TimeUnixNano, p.Flags, p.NumberKind, p.Int, p.Double)
 		d.line("distribution", p.Count, p.Sum, p.HasMin, p.Min, p.HasMax, p.Max, p.Scale, p.ZeroCount, p.ZeroThreshold)
 		if metric.Type != wire.MetricSummary {
@@ -264,26 +237,17 @@ func (d *dump) wireMetric(m wire.Message) error {
 		d.counts(p.BucketCounts)
 		for _, m := range []wire.Message{p.Positive, p.Negative} {
 			var b wire.Buckets
-			if err := b.Decode(m); err != nil {
-				return err
-			}
+			d.check(b.Decode(m))
 			d.line("buckets", b.Offset)
 			d.counts(b.Counts)
 		}
-		if err := each(p.Quantiles, func(m wire.Message) error {
+		d.each(p.Quantiles, func(m wire.Message) {
 			var q wire.Quantile
-			if err := q.Decode(m); err != nil {
-				return err
-			}
+			d.check(q.Decode(m))
 			d.line("quantile", q.Quantile, q.Value)
-			return nil
-		}); err != nil {
-			return err
-		}
-		if err := each(p.Exemplars, d.wireExemplar); err != nil {
-			return err
-		}
-		return d.wireAttributes(p.Attributes)
+		})
+		d.each(p.Exemplars, d.wireExemplar)
+		d.wireAttributes(p.Attributes)
 	})
 }
 
@@ -294,32 +258,24 @@ func (d *dump) counts(c wire.Counts) {
 	}
 }
 
-func (d *dump) wireExemplar(m wire.Message) error {
+func (d *dump) wireExemplar(m wire.Message) {
 	var e wire.Exemplar
-	if err := e.Decode(m); err != nil {
-		return err
-	}
+	d.check(e.Decode(m))
 	d.line("exemplar", e.TimeUnixNano, e.TraceID, e.SpanID, e.NumberKind, e.Int, e.Double)
-	return d.wireAttributes(e.FilteredAttributes)
+	d.wireAttributes(e.FilteredAttributes)
 }
 
-func (d *dump) wireLog(m wire.Message) error {
+func (d *dump) wireLog(m wire.Message) {
 	var (
 		record wire.LogRecord
 		value  wire.Value
 	)
-	if err := record.Decode(m); err != nil {
-		return err
-	}
+	d.check(record.Decode(m))
 	d.line("log", record.TimeUnixNano, record.ObservedTimeUnixNano, record.SeverityNumber, record.SeverityText,
 		record.TraceID, record.SpanID, record.Flags, record.EventName, record.DroppedAttributesCount)
-	if err := value.Decode(record.Body); err != nil {
-		return err
-	}
-	if err := d.wireValue(&value); err != nil {
-		return err
-	}
-	return d.wireAttributes(record.Attributes)
+	d.check(value.Decode(record.Body))
+	d.wireValue(&value)
+	d.wireAttributes(record.Attributes)
 }
 
 func (d *dump) traces(td ptrace.Traces) {
