@@ -67,15 +67,22 @@ func (p *prose) explanation(f *review.Finding) {
 	if why := firstParagraph(f.Why); why != "" {
 		p.wrapped(indent+"Why: ", indent+"     ", plain(why))
 	}
-	if step := firstStep(f.Fix); len(step) > 0 {
-		if step[0].kind == code {
-			p.line(indent + "Fix:")
-		} else {
-			p.wrapped(indent+"Fix: ", indent+"     ", plain(step[0].text))
-			step = step[1:]
-		}
-		p.blocks(step, indent+"   ")
+	p.fix(indent, f.Fix)
+}
+
+// fix writes the first step of a fix.
+func (p *prose) fix(indent, markdown string) {
+	step := firstStep(markdown)
+	if len(step) == 0 {
+		return
 	}
+	if step[0].kind == code {
+		p.line(indent + "Fix:")
+	} else {
+		p.wrapped(indent+"Fix: ", indent+"     ", plain(step[0].text))
+		step = step[1:]
+	}
+	p.blocks(step, indent+"   ")
 }
 
 // code writes the line of code with carets below the range.

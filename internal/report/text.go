@@ -140,15 +140,7 @@ func (p *prose) findings(s *Service) {
 		for _, f := range i.evidence() {
 			p.wrapped(indent, indent+"  ", f.String())
 		}
-		if step := firstStep(remedy.For(info, i.Attributes)); len(step) > 0 {
-			if step[0].kind == code {
-				p.line(indent + "Fix:")
-			} else {
-				p.wrapped(indent+"Fix: ", indent+"     ", plain(step[0].text))
-				step = step[1:]
-			}
-			p.blocks(step, indent+"   ")
-		}
+		p.fix(indent, remedy.For(info, i.Attributes))
 		if info.Description != "" {
 			name := info.ID
 			name = cmp.Or(name, info.Name)
