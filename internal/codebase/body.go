@@ -3,7 +3,6 @@
 package codebase
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,16 +15,16 @@ import (
 // maxDetails limits the details about one body.
 const maxDetails = 20
 
-// readBody reads a body without surrounding white space.
-func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+// readBody reads a body of at most limit bytes.
+func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	if err != nil {
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			return nil, assay.Errorf(assay.CodeTooLarge, "the body has more than %d bytes", maxBody)
+			return nil, assay.Errorf(assay.CodeTooLarge, "the body has more than %d bytes", limit)
 		}
 		return nil, assay.Errorf(assay.CodeInvalid, "the body did not arrive")
 	}
-	return bytes.TrimSpace(body), nil
+	return body, nil
 }
 
 // fields maps the allowed members of a body to their targets: pointers to pointers, which remain nil for absent

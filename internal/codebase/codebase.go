@@ -3,6 +3,7 @@
 package codebase
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"log/slog"
@@ -144,12 +145,12 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request, from caller, op 
 	var body []byte
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		var err error
-		if body, err = readBody(w, r); err != nil {
+		if body, err = readBody(w, r, maxBody); err != nil {
 			return nil, err
 		}
 	}
 	ctx := assay.WithOrganization(r.Context(), from.organization)
-	return op.do(ctx, &call{server: s, caller: from, ids: ids, query: readQuery(r.URL.RawQuery), body: body, header: w.Header()})
+	return op.do(ctx, &call{server: s, caller: from, ids: ids, query: readQuery(r.URL.RawQuery), body: bytes.TrimSpace(body), header: w.Header()})
 }
 
 // now returns the time in UTC with microseconds, the format of resources.

@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"io"
 	"net/http"
 	"slices"
 	"sync"
@@ -85,12 +84,9 @@ func (s *server) webhook(w http.ResponseWriter, r *http.Request, kind string) (a
 	if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(webhookTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return nil, err
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxWebhook))
+	body, err := readBody(w, r, maxWebhook)
 	if err != nil {
-		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			return nil, assay.Errorf(assay.CodeTooLarge, "the body has more than %d bytes", maxWebhook)
-		}
-		return nil, assay.Errorf(assay.CodeInvalid, "the body did not arrive")
+		return nil, err
 	}
 	e, err := s.cfg.Sources.Event(kind, r.Header, body)
 	if assay.ErrorCode(err) == assay.CodeForbidden {
