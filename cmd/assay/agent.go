@@ -23,6 +23,7 @@ import (
 	"assay/internal/codebase/source"
 	"assay/internal/codebase/verify"
 	"assay/internal/rest"
+	"assay/internal/tlsreload"
 )
 
 // Values of --agent besides a URL.
@@ -78,7 +79,7 @@ var pathAlias = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
 
 func (c *agentRunConfig) problems() []error {
 	var ck check
-	_, err := readRoots(c.AgentSourceCA)
+	_, err := tlsreload.ReadRoots(c.AgentSourceCA)
 	ck.err("agent-source-ca", err)
 	if err == nil {
 		ck.problems = append(ck.problems, c.forgesConfig.problems(c.AgentSourceCA)...)

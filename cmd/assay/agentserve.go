@@ -50,7 +50,7 @@ func (c *agentServeCmd) problems() []error {
 	u, err := url.Parse(c.JWKSURL)
 	ck.that(err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil,
 		"--jwks-url: not a URL, such as http://127.0.0.1:8080/.well-known/jwks.json")
-	_, err = readRoots(c.JWKSCA)
+	_, err = tlsreload.ReadRoots(c.JWKSCA)
 	ck.err("jwks-ca", err)
 	ck.that(c.AgentAudience != "", "--agent-audience: is empty")
 	ck.err("public-url", checkPublicURL(c.PublicURL))
@@ -85,7 +85,7 @@ func (c *agentServeCmd) Run(e *environment) (err error) {
 	if err != nil {
 		return usageError{err}
 	}
-	roots, err := readRoots(c.JWKSCA)
+	roots, err := tlsreload.ReadRoots(c.JWKSCA)
 	if err != nil {
 		return usageError{err}
 	}

@@ -4,15 +4,14 @@ package main
 
 import (
 	"crypto/x509"
-	"fmt"
 	"log/slog"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 
 	"assay/internal/auth"
 	"assay/internal/fair"
+	"assay/internal/tlsreload"
 )
 
 // identityConfig holds the flags of the identity provider.
@@ -66,23 +65,7 @@ func (c *identityConfig) clientSecret() (auth.Secret, error) {
 type noOrganizations struct{ auth.OrganizationFinder }
 
 // roots returns the certificates of --oidc-ca, or nil for the system's.
-func (c *identityConfig) roots() (*x509.CertPool, error) { return readRoots(c.OIDCCA) }
-
-// readRoots reads certificates in PEM. It returns nil if path is "".
-func readRoots(path string) (*x509.CertPool, error) {
-	if path == "" {
-		return nil, nil
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("%s holds no certificate", path)
-	}
-	return pool, nil
-}
+func (c *identityConfig) roots() (*x509.CertPool, error) { return tlsreload.ReadRoots(c.OIDCCA) }
 
 // provider returns the token verifier, or nil if no provider is configured. It does not connect. wrap and cpu are those of
 // auth.ProviderConfig.

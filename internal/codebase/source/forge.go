@@ -5,7 +5,6 @@ package source
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -23,6 +21,7 @@ import (
 	"assay"
 	"assay/internal/auth"
 	"assay/internal/safetext"
+	"assay/internal/tlsreload"
 )
 
 // Kinds of sources whose hosts have an API.
@@ -89,7 +88,7 @@ func newForgeHost(kind string, cfg ForgeConfig, api string, g *git) (*forgeHost,
 	if err != nil || r.scheme != "https" || r.String() != base+"/owner/name" {
 		return nil, fmt.Errorf("the URL of %s is not one of https in lower case without query", kind)
 	}
-	roots, err := readCAs(g.cfg.CAFile)
+	roots, err := tlsreload.ReadRoots(g.cfg.CAFile)
 	if err != nil {
 		return nil, err
 	}
@@ -109,21 +108,6 @@ func newForgeHost(kind string, cfg ForgeConfig, api string, g *git) (*forgeHost,
 	h.oauth = oauth2.Config{ClientID: cfg.ClientID, ClientSecret: string(cfg.ClientSecret)}
 	h.oauth.Endpoint.AuthStyle = oauth2.AuthStyleInParams
 	return h, nil
-}
-
-func readCAs(file string) (*x509.CertPool, error) {
-	if file == "" {
-		return nil, nil
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("%s has no certificate in PEM", file)
-	}
-	return roots, nil
 }
 
 // dial connects to one of the checked addresses of a host.

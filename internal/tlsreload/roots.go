@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tlsreload
+
+import (
+	"crypto/x509"
+	"fmt"
+	"os"
+)
+
+// ReadRoots reads the certificates of authorities, in PEM. It returns nil, for those of the system, if file is "".
+func ReadRoots(file string) (*x509.CertPool, error) {
+	if file == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("%s holds no certificate", file)
+	}
+	return roots, nil
+}
