@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lists has the function on slices that package slices lacks.
 package lists
 
 // Map returns f of each item. The result is never nil.
