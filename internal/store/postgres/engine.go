@@ -14,7 +14,7 @@ import (
 
 	"assay/internal/delta"
 	"assay/internal/lists"
-	"assay/internal/store/lane"
+	"assay/internal/store/connpool"
 	"assay/internal/store/query"
 )
 
@@ -65,9 +65,9 @@ func array(param, kind, alias string) string {
 type engine struct{ store *Store }
 
 // View implements query.Engine. Each step is one round trip.
-func (e engine) View(ctx context.Context, l lane.Lane, operation string, steps ...func(*query.Batch)) error {
+func (e engine) View(ctx context.Context, pool connpool.Pool, operation string, steps ...func(*query.Batch)) error {
 	each := eachStatement
-	if l == lane.Pages && e.store.cpu != nil {
+	if pool == connpool.Pages && e.store.cpu != nil {
 		each = func(scan func(query.Row) error) func(pgx.Rows) error { return e.store.eachInTurn(ctx, scan) }
 	}
 	queue := make([]func(*pgx.Batch), len(steps))
@@ -78,12 +78,12 @@ func (e engine) View(ctx context.Context, l lane.Lane, operation string, steps .
 			queueAll(b, &statements, each)
 		}
 	}
-	return e.store.read(ctx, l, operation, queue...)
+	return e.store.read(ctx, pool, operation, queue...)
 }
 
 // Update implements query.Engine.
-func (e engine) Update(ctx context.Context, l lane.Lane, operation string, do func(query.Tx) error) error {
-	return e.store.update(ctx, l, operation, func(tx pgx.Tx) error { return do(&transaction{e.store, tx}) })
+func (e engine) Update(ctx context.Context, pool connpool.Pool, operation string, do func(query.Tx) error) error {
+	return e.store.update(ctx, pool, operation, func(tx pgx.Tx) error { return do(&transaction{e.store, tx}) })
 }
 
 // Fail implements query.Engine.

@@ -23,7 +23,7 @@ import (
 	"assay"
 	"assay/internal/fair"
 	"assay/internal/lists"
-	"assay/internal/store/lane"
+	"assay/internal/store/connpool"
 	"assay/internal/store/query"
 )
 
@@ -52,7 +52,7 @@ type Config struct {
 	Now func() time.Time
 	// MaxConns limits the connections. With three or more, some are reserved for commits
 	// and leases, and some for the lookups of ingestion; with six or more, also for scoring;
-	// with nine or more, three each. See lane.New. Default 10, or pool_max_conns of the URL.
+	// with nine or more, three each. See connpool.New. Default 10, or pool_max_conns of the URL.
 	MaxConns int
 	// StatementTimeout limits each statement of a call whose context has no deadline. Its
 	// transactions are limited to four times as much. Default 5 s.
@@ -77,7 +77,7 @@ type Store struct {
 	// whileSending limits, as another SET LOCAL, how long the server keeps a transaction of
 	// an unreachable client. "" if the server does not support it.
 	whileSending string
-	lanes        *lane.Lanes
+	pools        *connpool.Pools
 	cpu          *fair.Semaphore // Config.CPU
 	logger       *slog.Logger
 	closed       atomic.Bool
@@ -112,9 +112,9 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	config.AfterConnect = s.connected
 	// Do not ping: the store retries on another connection after a dead one.
 	config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
-	s.lanes = lane.New(int(config.MaxConns), nil)
-	if !s.lanes.ScoringApart() {
-		s.cpu = nil // scoring holds a slot while it waits for the lane that a page would hold while it waits for a slot
+	s.pools = connpool.New(int(config.MaxConns), nil)
+	if !s.pools.ScoringApart() {
+		s.cpu = nil // scoring holds a slot while it waits for the pool that a page would hold while it waits for a slot
 	}
 	if s.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return nil, s.fail(ctx, "open", err)
@@ -229,21 +229,21 @@ const (
 )
 
 // view runs do in a transaction that reads from one snapshot. do may run again.
-func (s *Store) view(ctx context.Context, l lane.Lane, what string, do func(pgx.Tx) error) error {
-	return s.transact(ctx, l, what, beginView, do)
+func (s *Store) view(ctx context.Context, pool connpool.Pool, what string, do func(pgx.Tx) error) error {
+	return s.transact(ctx, pool, what, beginView, do)
 }
 
 // update runs do in a transaction that reads and writes. After a rollback, do may run
 // again.
-func (s *Store) update(ctx context.Context, l lane.Lane, what string, do func(pgx.Tx) error) error {
-	return s.transact(ctx, l, what, beginUpdate, do)
+func (s *Store) update(ctx context.Context, pool connpool.Pool, what string, do func(pgx.Tx) error) error {
+	return s.transact(ctx, pool, what, beginUpdate, do)
 }
 
 // read runs the queries that the steps add to batches, from one snapshot and with one
 // round trip a step. Callbacks (pgx.QueuedQuery) receive the results before the next step
 // runs. Steps and callbacks may run again.
-func (s *Store) read(ctx context.Context, l lane.Lane, what string, steps ...func(*pgx.Batch)) error {
-	leave, err := s.lanes.Enter(ctx, l)
+func (s *Store) read(ctx context.Context, pool connpool.Pool, what string, steps ...func(*pgx.Batch)) error {
+	leave, err := s.pools.Enter(ctx, pool)
 	if err != nil {
 		return s.fail(ctx, what, err)
 	}
@@ -271,9 +271,9 @@ func (s *Store) read(ctx context.Context, l lane.Lane, what string, steps ...fun
 	})
 }
 
-// transact runs do in a transaction of a lane.
-func (s *Store) transact(ctx context.Context, l lane.Lane, what, begin string, do func(pgx.Tx) error) error {
-	leave, err := s.lanes.Enter(ctx, l)
+// transact runs do in a transaction of a pool.
+func (s *Store) transact(ctx context.Context, pool connpool.Pool, what, begin string, do func(pgx.Tx) error) error {
+	leave, err := s.pools.Enter(ctx, pool)
 	if err != nil {
 		return s.fail(ctx, what, err)
 	}

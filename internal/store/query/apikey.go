@@ -9,7 +9,7 @@ import (
 
 	"assay"
 	"assay/internal/store/codec"
-	"assay/internal/store/lane"
+	"assay/internal/store/connpool"
 )
 
 func errNoAPIKey() error { return assay.Errorf(assay.CodeNotFound, "no such API key") }
@@ -18,7 +18,7 @@ func errNoAPIKey() error { return assay.Errorf(assay.CodeNotFound, "no such API 
 func (q *Queries) APIKeyPrefix(ctx context.Context, given string) (string, error) {
 	const name = "api_key_prefix"
 	var prefix string
-	err := q.engine.Update(ctx, lane.Pages, "find the prefix of API keys", func(tx Tx) error {
+	err := q.engine.Update(ctx, connpool.Pages, "find the prefix of API keys", func(tx Tx) error {
 		if given != "" {
 			if _, err := exec(ctx, tx, `INSERT INTO settings (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING`, name, given); err != nil {
 				return err
@@ -38,7 +38,7 @@ func liveAPIKey(at string) string {
 // CreateAPIKey implements assay.APIKeyStore.
 func (q *Queries) CreateAPIKey(ctx context.Context, k *assay.APIKey, limits assay.APIKeyLimits) error {
 	var created time.Time
-	err := q.engine.Update(ctx, lane.Pages, "create an API key", func(tx Tx) error {
+	err := q.engine.Update(ctx, connpool.Pages, "create an API key", func(tx Tx) error {
 		org, now, err := q.lockOrganization(ctx, tx, k.OrganizationID)
 		if err != nil {
 			return err
@@ -92,21 +92,21 @@ func (q *Queries) FindAPIKey(ctx context.Context, id string) (*assay.APIKey, err
 	if !q.engine.Storable(id) {
 		return nil, errNoAPIKey()
 	}
-	return one(ctx, q, lane.Lookups, "find an API key", errNoAPIKey, scanAPIKey, selectAPIKeys+`WHERE k.id = $1`, id)
+	return one(ctx, q, connpool.Lookups, "find an API key", errNoAPIKey, scanAPIKey, selectAPIKeys+`WHERE k.id = $1`, id)
 }
 
 // FindAPIKeys implements assay.APIKeyStore.
 func (q *Queries) FindAPIKeys(ctx context.Context, organizationID string) ([]*assay.APIKey, error) {
 	const operation, order = "list API keys", `ORDER BY k.created_at, k.id`
 	if organizationID == "" {
-		return list(ctx, q, lane.Pages, operation, scanAPIKey, selectAPIKeys+order)
+		return list(ctx, q, connpool.Pages, operation, scanAPIKey, selectAPIKeys+order)
 	}
-	return list(ctx, q, lane.Pages, operation, scanAPIKey, selectAPIKeys+`WHERE o.id = $1 `+order, ID(organizationID))
+	return list(ctx, q, connpool.Pages, operation, scanAPIKey, selectAPIKeys+`WHERE o.id = $1 `+order, ID(organizationID))
 }
 
 // FindLiveAPIKeys implements assay.APIKeyStore.
 func (q *Queries) FindLiveAPIKeys(ctx context.Context, now time.Time) ([]*assay.APIKey, error) {
-	return list(ctx, q, lane.Loads, "list live API keys", scanAPIKey, selectAPIKeys+`WHERE `+liveAPIKey(`$1`), Micros(now))
+	return list(ctx, q, connpool.Loads, "list live API keys", scanAPIKey, selectAPIKeys+`WHERE `+liveAPIKey(`$1`), Micros(now))
 }
 
 // FindAPIKeyPage implements assay.APIKeyStore.
@@ -114,7 +114,7 @@ func (q *Queries) FindAPIKeyPage(ctx context.Context, organizationID string, now
 	live := liveAPIKey(`$2`)
 	org, at := ID(organizationID), Micros(now)
 	var found *assay.APIKeyPage
-	err := q.engine.View(ctx, lane.Pages, "list API keys", func(b *Batch) {
+	err := q.engine.View(ctx, connpool.Pages, "list API keys", func(b *Batch) {
 		found = new(assay.APIKeyPage)
 		b.Query(func(r Row) error { return r.Scan(&found.Total, &found.Live) },
 			`SELECT count(*), count(*) FILTER (WHERE `+live+`) FROM api_keys k JOIN organizations o USING (org) WHERE o.id = $1`, org, at)
@@ -132,7 +132,7 @@ func (q *Queries) RevokeAPIKey(ctx context.Context, id string) error {
 	if !q.engine.Storable(id) {
 		return errNoAPIKey()
 	}
-	return q.engine.Update(ctx, lane.Pages, "revoke an API key", func(tx Tx) error {
+	return q.engine.Update(ctx, connpool.Pages, "revoke an API key", func(tx Tx) error {
 		now, err := tx.Now(ctx)
 		if err != nil {
 			return err
@@ -150,6 +150,6 @@ func (q *Queries) TouchAPIKey(ctx context.Context, id string, at time.Time) erro
 	if !q.engine.Storable(id) {
 		return nil
 	}
-	return q.update(ctx, lane.Lookups, "note the use of an API key", nil,
+	return q.update(ctx, connpool.Lookups, "note the use of an API key", nil,
 		`UPDATE api_keys SET last_used_at = $1 WHERE id = $2 AND last_used_at < $1`, Micros(at), id)
 }

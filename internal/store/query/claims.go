@@ -13,14 +13,14 @@ import (
 	"assay/internal/lists"
 	"assay/internal/rules/catalog"
 	"assay/internal/store/codec"
-	"assay/internal/store/lane"
+	"assay/internal/store/connpool"
 	"assay/internal/store/merge"
 )
 
 // ClaimsRevision returns a number that grows whenever a claim of the organization is
 // added, moves or expires.
 func (q *Queries) ClaimsRevision(ctx context.Context, organizationID string) (uint64, error) {
-	n, err := one(ctx, q, lane.Scoring, "read the claims revision", errNoOrganization, value[int64],
+	n, err := one(ctx, q, connpool.Scoring, "read the claims revision", errNoOrganization, value[int64],
 		`SELECT claims_revision FROM organizations WHERE id = $1`, ID(organizationID))
 	return uint64(n), err
 }
@@ -79,7 +79,7 @@ func (c *claimCounter) Counts() map[string]delta.ClaimCount {
 func (c *claimCounter) findServices(ctx context.Context) error {
 	ids := make(map[int64]string)
 	var left []int64
-	err := c.q.engine.View(ctx, lane.Scoring, "list services",
+	err := c.q.engine.View(ctx, connpool.Scoring, "list services",
 		func(b *Batch) {
 			c.org = 0
 			b.Query(func(r Row) error { return r.Scan(&c.org) }, `SELECT org FROM organizations WHERE id = $1`, ID(c.organization))
@@ -113,7 +113,7 @@ func (c *claimCounter) findServices(ctx context.Context) error {
 func (c *claimCounter) countKeys(ctx context.Context) error {
 	svcs := c.left[:min(countedServices, len(c.left))]
 	keys := make(map[int64]uint64, len(svcs))
-	err := c.q.engine.View(ctx, lane.Scoring, "count claims", func(b *Batch) {
+	err := c.q.engine.View(ctx, connpool.Scoring, "count claims", func(b *Batch) {
 		clear(keys)
 		b.Query(func(r Row) error {
 			var svc int64
@@ -148,7 +148,7 @@ func (c *claimCounter) countContested(ctx context.Context) (more bool, err error
 		number = int64(codec.RuleNumber(c.rule))
 		byKey  = c.q.sql.Index(`claims_by_key`)
 	)
-	err = c.q.engine.View(ctx, lane.Scoring, "count contested claims",
+	err = c.q.engine.View(ctx, connpool.Scoring, "count contested claims",
 		func(b *Batch) {
 			to, more = math.MaxInt64, false
 			b.Query(func(r Row) error {
@@ -189,7 +189,7 @@ func (q *Queries) ServiceClaims(ctx context.Context, organizationID, serviceID s
 		org, svc int64
 		counts   map[catalog.Rule]delta.ClaimCount
 	)
-	err := q.engine.View(ctx, lane.Pages, "count the claims of a service",
+	err := q.engine.View(ctx, connpool.Pages, "count the claims of a service",
 		func(b *Batch) {
 			org, svc = 0, 0
 			b.Query(func(r Row) error { return r.Scan(&org, &svc) },
@@ -240,7 +240,7 @@ func (q *Queries) countClaims(b *Batch, counts map[catalog.Rule]delta.ClaimCount
 // older versions stored; their metrics are added when they arrive again.
 func (q *Queries) KnownMetricNames(ctx context.Context, organizationID string) (map[assay.ServiceKey][]uint64, error) {
 	var names map[assay.ServiceKey][]uint64
-	err := q.engine.View(ctx, lane.Loads, "list known metric names", func(b *Batch) {
+	err := q.engine.View(ctx, connpool.Loads, "list known metric names", func(b *Batch) {
 		names = make(map[assay.ServiceKey][]uint64)
 		b.Query(func(r Row) error {
 			var (

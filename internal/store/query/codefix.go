@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"assay"
-	"assay/internal/store/lane"
+	"assay/internal/store/connpool"
 )
 
 // SaveFix implements assay.CodebaseStore.
@@ -22,7 +22,7 @@ func (q *Queries) SaveFix(ctx context.Context, holder, runID string, ids []strin
 	if err := checkSizes("fix", assay.MaxCodeTextBytes, f.FixStatus, f.FixNote, f.PullStatus); err != nil {
 		return err
 	}
-	return q.engine.Update(ctx, lane.OwnWork, "save a fix", func(tx Tx) error {
+	return q.engine.Update(ctx, connpool.OwnWork, "save a fix", func(tx Tx) error {
 		h, err := q.holdRun(ctx, tx, holder, runID)
 		if err != nil {
 			return err
@@ -38,7 +38,7 @@ func (q *Queries) SavePatch(ctx context.Context, holder, runID string, patch []b
 	if len(patch) > assay.MaxPatchBytes {
 		return assay.Errorf(assay.CodeInvalid, "the patch has more than %d bytes", assay.MaxPatchBytes)
 	}
-	return q.engine.Update(ctx, lane.OwnWork, "save a patch", func(tx Tx) error {
+	return q.engine.Update(ctx, connpool.OwnWork, "save a patch", func(tx Tx) error {
 		h, err := q.holdRun(ctx, tx, holder, runID)
 		if err != nil {
 			return err
@@ -52,6 +52,6 @@ func errNoPatch() error { return assay.Errorf(assay.CodeNotFound, "the run has c
 
 // Patch implements assay.CodebaseStore.
 func (q *Queries) Patch(ctx context.Context, organizationID, runID string) ([]byte, error) {
-	return one(ctx, q, lane.Pages, "find a patch", errNoPatch, value[[]byte],
+	return one(ctx, q, connpool.Pages, "find a patch", errNoPatch, value[[]byte],
 		`SELECT p.patch FROM run_patches p JOIN runs r ON r.run = p.run WHERE r.id = $1 AND r.org = (SELECT org FROM organizations WHERE id = $2)`, ID(runID), ID(organizationID))
 }

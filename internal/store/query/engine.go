@@ -8,7 +8,7 @@ import (
 
 	"assay"
 	"assay/internal/delta"
-	"assay/internal/store/lane"
+	"assay/internal/store/connpool"
 )
 
 // Engine runs statements on a database. It is safe for concurrent use. Its errors are
@@ -18,12 +18,12 @@ type Engine interface {
 	// snapshot. A step adds its statements to the batch. The engine runs them and delivers
 	// their rows before it calls the next step. It may repeat all steps after a failure, so
 	// a step resets the variables that collect its rows.
-	View(ctx context.Context, l lane.Lane, operation string, steps ...func(*Batch)) error
+	View(ctx context.Context, pool connpool.Pool, operation string, steps ...func(*Batch)) error
 	// Update runs do in a transaction that reads and writes. do may be repeated after a
 	// rollback. Once a statement has a lock, it sees what other transactions had committed
 	// before.
-	Update(ctx context.Context, l lane.Lane, operation string, do func(Tx) error) error
-	// Chunk is Update for a short transaction of the expiry or of a run in the scoring lane.
+	Update(ctx context.Context, pool connpool.Pool, operation string, do func(Tx) error) error
+	// Chunk is Update for a short transaction of the expiry or of a run in the scoring pool.
 	// Its statements find rows by key.
 	Chunk(ctx context.Context, operation string, do func(Tx) error) error
 	// ExpireHistory returns the steps of the expiry that depend on the engine's storage of
@@ -95,10 +95,10 @@ type Queries struct {
 func New(e Engine, d *Dialect) *Queries { return &Queries{engine: e, sql: d} }
 
 // one returns the row that a statement finds, and missing() when there is none.
-func one[T any](ctx context.Context, q *Queries, l lane.Lane, operation string, missing func() error, scan func(Row) (T, error), sql string, args ...any) (T, error) {
+func one[T any](ctx context.Context, q *Queries, pool connpool.Pool, operation string, missing func() error, scan func(Row) (T, error), sql string, args ...any) (T, error) {
 	var found, none T
 	var exists bool
-	err := q.engine.View(ctx, l, operation, func(b *Batch) {
+	err := q.engine.View(ctx, pool, operation, func(b *Batch) {
 		exists = false
 		b.Query(func(r Row) (err error) {
 			exists = true
@@ -116,9 +116,9 @@ func one[T any](ctx context.Context, q *Queries, l lane.Lane, operation string, 
 }
 
 // list returns the rows that a statement finds.
-func list[T any](ctx context.Context, q *Queries, l lane.Lane, operation string, scan func(Row) (T, error), sql string, args ...any) ([]T, error) {
+func list[T any](ctx context.Context, q *Queries, pool connpool.Pool, operation string, scan func(Row) (T, error), sql string, args ...any) ([]T, error) {
 	var found []T
-	err := q.engine.View(ctx, l, operation, func(b *Batch) {
+	err := q.engine.View(ctx, pool, operation, func(b *Batch) {
 		found = nil
 		b.Query(collect(&found, scan), sql, args...)
 	})
@@ -174,8 +174,8 @@ func exec(ctx context.Context, tx Tx, sql string, args ...any) (int64, error) {
 
 // update runs one statement in a transaction of its own. If it changes no row, update
 // returns missing(), unless missing is nil.
-func (q *Queries) update(ctx context.Context, l lane.Lane, operation string, missing func() error, sql string, args ...any) error {
-	return q.engine.Update(ctx, l, operation, func(tx Tx) error {
+func (q *Queries) update(ctx context.Context, pool connpool.Pool, operation string, missing func() error, sql string, args ...any) error {
+	return q.engine.Update(ctx, pool, operation, func(tx Tx) error {
 		n, err := exec(ctx, tx, sql, args...)
 		if err == nil && n == 0 && missing != nil {
 			err = missing()

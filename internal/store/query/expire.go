@@ -14,7 +14,7 @@ import (
 
 	"assay"
 	"assay/internal/delta"
-	"assay/internal/store/lane"
+	"assay/internal/store/connpool"
 	"assay/internal/store/merge"
 )
 
@@ -244,7 +244,7 @@ func (q *Queries) expireServices(ctx context.Context, before int64) error {
 	for last := int64(0); ; {
 		var next *int64
 		var svcs []int64
-		err := q.engine.View(ctx, lane.Scoring, "find old services", func(b *Batch) {
+		err := q.engine.View(ctx, connpool.Scoring, "find old services", func(b *Batch) {
 			next, svcs = nil, nil
 			b.Query(func(r Row) error { return r.Scan(&next) },
 				`SELECT max(svc) FROM (SELECT svc FROM services WHERE svc > $1 ORDER BY svc LIMIT $2) AS ahead`, last, servicesAhead)

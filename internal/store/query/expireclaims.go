@@ -14,7 +14,7 @@ import (
 	"assay/internal/delta"
 	"assay/internal/rules/catalog"
 	"assay/internal/store/codec"
-	"assay/internal/store/lane"
+	"assay/internal/store/connpool"
 )
 
 // instances is the number of the rule for claims of instances. The partial index
@@ -101,7 +101,7 @@ func (q *Queries) expireInstances(ctx context.Context, before int64) error {
 // readers and are deleted after the next move.
 func (q *Queries) expireClaims(ctx context.Context, start, metrics delta.Bucket) error {
 	before, counted := make(map[string]int64), make(map[int64]int64)
-	err := q.engine.View(ctx, lane.Scoring, "read the window", func(b *Batch) {
+	err := q.engine.View(ctx, connpool.Scoring, "read the window", func(b *Batch) {
 		clear(before)
 		clear(counted)
 		b.Query(func(r Row) error {
@@ -144,7 +144,7 @@ func (q *Queries) expireClaims(ctx context.Context, start, metrics delta.Bucket)
 	if failure != nil {
 		return failure
 	}
-	return q.engine.Update(ctx, lane.Scoring, "store the window", func(tx Tx) error {
+	return q.engine.Update(ctx, connpool.Scoring, "store the window", func(tx Tx) error {
 		b := new(Batch)
 		b.Exec(`INSERT INTO memory (name, value) VALUES ($1, $2), ($3, $4) ON CONFLICT (name) DO UPDATE SET value = excluded.value`,
 			MetricWindowStart, int64(metrics), WindowStart, int64(start)) // in the order of their names
@@ -178,7 +178,7 @@ func (q *Queries) beforeWindow() string {
 
 // readClaims reads the claims after a key.
 func (q *Queries) readClaims(ctx context.Context, after claimKey, start, metrics delta.Bucket) (p claimsPiece, err error) {
-	err = q.engine.View(ctx, lane.Scoring, "find old claims", func(b *Batch) {
+	err = q.engine.View(ctx, connpool.Scoring, "find old claims", func(b *Batch) {
 		p = claimsPiece{after: after, last: after, found: make(map[int64]int64)}
 		b.Query(func(r Row) error {
 			var org int64

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"assay"
-	"assay/internal/store/lane"
+	"assay/internal/store/connpool"
 )
 
 // FindingsKept is the retention of resolved findings.
@@ -57,7 +57,7 @@ func (q *Queries) expireRuns(ctx context.Context) error {
 	const operation = "delete old runs"
 	for last := int64(0); ; {
 		var repos []int64
-		err := q.engine.View(ctx, lane.Scoring, "find old runs", func(b *Batch) {
+		err := q.engine.View(ctx, connpool.Scoring, "find old runs", func(b *Batch) {
 			repos = nil
 			b.Query(collect(&repos, value[int64]), `SELECT repo FROM runs WHERE repo > $1 GROUP BY repo HAVING count(*) > $2 ORDER BY repo LIMIT CAST($3 AS bigint)`,
 				last, assay.MaxRepositoryRuns, repositoriesAhead)

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"assay"
-	"assay/internal/store/lane"
+	"assay/internal/store/connpool"
 	"assay/internal/store/paging"
 )
 
@@ -161,7 +161,7 @@ func (q *Queries) Findings(ctx context.Context, organizationID string, f assay.F
 		return nil, 0, err
 	}
 	where := c.where()
-	err = q.engine.View(ctx, lane.Pages, "list findings",
+	err = q.engine.View(ctx, connpool.Pages, "list findings",
 		func(b *Batch) {
 			page, total = nil, 0
 			count := `SELECT count(*) FROM ` + c.from
@@ -188,7 +188,7 @@ func (q *Queries) Findings(ctx context.Context, organizationID string, f assay.F
 // CountFindings implements assay.CodebaseStore.
 func (q *Queries) CountFindings(ctx context.Context, organizationID string) (severityCounts, categories []assay.FacetCount, err error) {
 	const counts = `CAST(sum(n) AS bigint) FROM code_finding_counts WHERE org = (SELECT org FROM organizations WHERE id = $1) AND state = 0 GROUP BY `
-	err = q.engine.View(ctx, lane.Pages, "count findings", func(b *Batch) {
+	err = q.engine.View(ctx, connpool.Pages, "count findings", func(b *Batch) {
 		severityCounts, categories = nil, nil
 		b.Query(collect(&severityCounts, func(r Row) (f assay.FacetCount, err error) {
 			var n int64
@@ -224,7 +224,7 @@ func (q *Queries) DismissFinding(ctx context.Context, organizationID, repository
 	if dismissed {
 		set, text = findingDismissed, message(reason)
 	}
-	return q.engine.Update(ctx, lane.Pages, "dismiss a finding", func(tx Tx) error {
+	return q.engine.Update(ctx, connpool.Pages, "dismiss a finding", func(tx Tx) error {
 		var org, repo int64
 		if err := need(ctx, tx, errNoRepository, []any{&org, &repo},
 			`SELECT r.org, r.repo FROM repositories r WHERE r.id = $1 AND r.org = (SELECT org FROM organizations WHERE id = $2)`+q.sql.LockRows,

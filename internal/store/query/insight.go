@@ -8,7 +8,7 @@ import (
 
 	"assay"
 	"assay/internal/store/codec"
-	"assay/internal/store/lane"
+	"assay/internal/store/connpool"
 )
 
 func errNoInsight() error { return assay.Errorf(assay.CodeInsightNotFound, "no such insight") }
@@ -52,5 +52,5 @@ func (q *Queries) FindInsightByID(ctx context.Context, organizationID, id string
 	if organizationID != "" {
 		where, args = where+` AND o.id = $2`, append(args, ID(organizationID))
 	}
-	return one(ctx, q, lane.Pages, "find an insight", errNoInsight, scanInsight, q.selectInsights(``)+where, args...)
+	return one(ctx, q, connpool.Pages, "find an insight", errNoInsight, scanInsight, q.selectInsights(``)+where, args...)
 }

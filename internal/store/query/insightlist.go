@@ -9,7 +9,7 @@ import (
 	"assay"
 	"assay/internal/lists"
 	"assay/internal/store/codec"
-	"assay/internal/store/lane"
+	"assay/internal/store/connpool"
 	"assay/internal/store/paging"
 )
 
@@ -182,7 +182,7 @@ func (q *Queries) FindInsights(ctx context.Context, f assay.InsightFilter) ([]*a
 			b.Query(collect(&found, scanInsight), q.selectInsights(q.sql.IDs(`$1`, `p`)+` CROSS JOIN `)+`WHERE i.id = p.value ORDER BY p.key`, ids)
 		})
 	}
-	if err := q.engine.View(ctx, lane.Pages, "list insights", steps...); err != nil {
+	if err := q.engine.View(ctx, connpool.Pages, "list insights", steps...); err != nil {
 		return nil, 0, err
 	}
 	return found, total, nil

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"assay"
-	"assay/internal/store/lane"
+	"assay/internal/store/connpool"
 )
 
 // maxAccount is the maximum length of the account of an installation in bytes.
@@ -30,7 +30,7 @@ func (q *Queries) SaveInstallation(ctx context.Context, i *assay.Installation) e
 	}
 	saved := *i
 	saved.ID = id
-	err = q.engine.Update(ctx, lane.Pages, "save an installation", func(tx Tx) error {
+	err = q.engine.Update(ctx, connpool.Pages, "save an installation", func(tx Tx) error {
 		org, now, err := q.lockOrganization(ctx, tx, i.OrganizationID)
 		if err != nil {
 			return err
@@ -71,7 +71,7 @@ func (q *Queries) SaveInstallation(ctx context.Context, i *assay.Installation) e
 
 // readInstallations reads installations i of organizations o, with conditions, an order and a limit.
 func (q *Queries) readInstallations(ctx context.Context, operation, where string, args ...any) ([]*assay.Installation, error) {
-	return list(ctx, q, lane.Pages, operation, func(r Row) (*assay.Installation, error) {
+	return list(ctx, q, connpool.Pages, operation, func(r Row) (*assay.Installation, error) {
 		i := &assay.Installation{}
 		var write int64
 		err := r.Scan((*ID)(&i.ID), (*ID)(&i.OrganizationID), (*Text)(&i.Provider), (*Text)(&i.ExternalID), (*Text)(&i.Account), (*Text)(&i.Status),
@@ -96,14 +96,14 @@ func (q *Queries) ConnectedInstallations(ctx context.Context, provider, external
 
 // SetInstallationState implements assay.CodebaseStore.
 func (q *Queries) SetInstallationState(ctx context.Context, organizationID, id, status, lastError string) error {
-	return q.update(ctx, lane.Pages, "set the state of an installation", errNoInstallation,
+	return q.update(ctx, connpool.Pages, "set the state of an installation", errNoInstallation,
 		`UPDATE installations SET status = $1, last_error = $2 WHERE id = $3 AND org = (SELECT org FROM organizations WHERE id = $4)`,
 		Text(status), message(lastError), ID(id), ID(organizationID))
 }
 
 // ReplaceCredential implements assay.CodebaseStore.
 func (q *Queries) ReplaceCredential(ctx context.Context, organizationID, id string, old, credential []byte) (replaced bool, err error) {
-	err = q.engine.Update(ctx, lane.Pages, "replace the credential of an installation", func(tx Tx) error {
+	err = q.engine.Update(ctx, connpool.Pages, "replace the credential of an installation", func(tx Tx) error {
 		n, err := exec(ctx, tx, `UPDATE installations SET credential = $1 WHERE id = $2 AND credential = $3 AND org = (SELECT org FROM organizations WHERE id = $4)`,
 			document(credential), ID(id), document(old), ID(organizationID))
 		replaced = n > 0
@@ -120,7 +120,7 @@ func (q *Queries) DeleteInstallation(ctx context.Context, organizationID, id str
 	)
 	var installation int64
 	var repos []int64
-	err := q.engine.Update(ctx, lane.Pages, operation, func(tx Tx) error {
+	err := q.engine.Update(ctx, connpool.Pages, operation, func(tx Tx) error {
 		org, now, err := q.lockOrganization(ctx, tx, organizationID)
 		if err != nil {
 			return err
@@ -165,7 +165,7 @@ func (q *Queries) DeleteInstallation(ctx context.Context, organizationID, id str
 			return err
 		}
 	}
-	return q.engine.Update(ctx, lane.Pages, operation, func(tx Tx) error {
+	return q.engine.Update(ctx, connpool.Pages, operation, func(tx Tx) error {
 		org, _, err := q.lockOrganization(ctx, tx, organizationID)
 		if err != nil {
 			return err

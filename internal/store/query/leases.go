@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"assay/internal/delta"
-	"assay/internal/store/lane"
+	"assay/internal/store/connpool"
 )
 
 // AcquireLeases implements lease.Store.
 func (q *Queries) AcquireLeases(ctx context.Context, holder string, names []string, ttl time.Duration) (held []string, now time.Time, err error) {
-	err = q.engine.Update(ctx, lane.OwnWork, "acquire leases", func(tx Tx) (err error) {
+	err = q.engine.Update(ctx, connpool.OwnWork, "acquire leases", func(tx Tx) (err error) {
 		if now, err = tx.Now(ctx); err != nil {
 			return err
 		}
@@ -36,6 +36,6 @@ func (q *Queries) AcquireLeases(ctx context.Context, holder string, names []stri
 
 // ReleaseLeases implements lease.Store.
 func (q *Queries) ReleaseLeases(ctx context.Context, holder string) error {
-	return q.update(ctx, lane.OwnWork, "release leases", nil,
+	return q.update(ctx, connpool.OwnWork, "release leases", nil,
 		`DELETE FROM leases WHERE `+q.sql.InSelect(`name`, `SELECT name FROM leases WHERE holder = $1 ORDER BY name`+q.sql.LockRows), holder)
 }

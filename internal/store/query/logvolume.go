@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"assay"
-	"assay/internal/store/lane"
+	"assay/internal/store/connpool"
 )
 
 // hourSpan is the span, in seconds, of the rows of log_volume for an hour.
@@ -51,7 +51,7 @@ func LogRow(org, span, at int64, counts *assay.SeverityCounts) []any {
 
 // LogRecords implements assay.LogRecordStore.
 func (q *Queries) LogRecords(ctx context.Context, organizationID string, from, to time.Time, step time.Duration) ([]assay.LogRecords, error) {
-	return list(ctx, q, lane.Pages, "read log records", scanLogRecords, selectLogRecords,
+	return list(ctx, q, connpool.Pages, "read log records", scanLogRecords, selectLogRecords,
 		ID(organizationID), ceilSeconds(from), ceilSeconds(to), int64(step.Seconds()))
 }
 
@@ -76,7 +76,7 @@ func (q *Queries) ImportLogRecords(ctx context.Context, organizationID string, r
 	records = slices.SortedFunc(slices.Values(records), func(a, b assay.LogRecords) int {
 		return cmp.Or(cmp.Compare(a.Span, b.Span), a.Start.Compare(b.Start))
 	})
-	return q.engine.Update(ctx, lane.OwnWork, "import log records", func(tx Tx) error {
+	return q.engine.Update(ctx, connpool.OwnWork, "import log records", func(tx Tx) error {
 		// Serialize the imports of an organization: the next import sees the rows of this one.
 		var org int64
 		if err := need(ctx, tx, errNoOrganization, []any{&org},

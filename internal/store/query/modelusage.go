@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"assay"
-	"assay/internal/store/lane"
+	"assay/internal/store/connpool"
 )
 
 // SpendModel implements assay.CodebaseStore. An unknown organization is CodeNotFound.
@@ -17,7 +17,7 @@ func (q *Queries) SpendModel(ctx context.Context, organizationID string, at time
 	day := at.Unix() / (24 * 60 * 60)
 	tokens, cost := cmp.Or(limit.Tokens, math.MaxInt64), cmp.Or(limit.Cost, math.MaxInt64)
 	var n int64
-	err := q.engine.Update(ctx, lane.Pages, "count the use of a language model", func(tx Tx) error {
+	err := q.engine.Update(ctx, connpool.Pages, "count the use of a language model", func(tx Tx) error {
 		org, err := OrgOf(ctx, tx, organizationID)
 		if err != nil || usage.Tokens > tokens || usage.Cost > cost {
 			return err

@@ -8,7 +8,7 @@ import (
 	"assay/internal/delta"
 	"assay/internal/rules/catalog"
 	"assay/internal/store/codec"
-	"assay/internal/store/lane"
+	"assay/internal/store/connpool"
 )
 
 // mutable is an insight whose status is about to change. Its service is locked.
@@ -26,7 +26,7 @@ func (q *Queries) lockInsight(ctx context.Context, tx Tx, id string) (in mutable
 
 // MuteInsight implements assay.InsightStore.
 func (q *Queries) MuteInsight(ctx context.Context, id, reason string) error {
-	return q.engine.Update(ctx, lane.Pages, "mute an insight", func(tx Tx) error {
+	return q.engine.Update(ctx, connpool.Pages, "mute an insight", func(tx Tx) error {
 		if _, err := q.lockInsight(ctx, tx, id); err != nil {
 			return err
 		}
@@ -42,7 +42,7 @@ func (q *Queries) MuteInsight(ctx context.Context, id, reason string) error {
 // UnmuteInsight implements assay.InsightStore. It marks the service as unscored, so the
 // scorer evaluates the insight again.
 func (q *Queries) UnmuteInsight(ctx context.Context, id string) error {
-	return q.engine.Update(ctx, lane.Pages, "unmute an insight", func(tx Tx) error {
+	return q.engine.Update(ctx, connpool.Pages, "unmute an insight", func(tx Tx) error {
 		in, err := q.lockInsight(ctx, tx, id)
 		if err != nil || in.status != codec.StatusMuted {
 			return err

@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"assay"
-	"assay/internal/store/lane"
+	"assay/internal/store/connpool"
 )
 
 // StartOnboarding implements assay.CodebaseStore.
 func (q *Queries) StartOnboarding(ctx context.Context, organizationID string) error {
-	return q.engine.Update(ctx, lane.Pages, "start the onboarding", func(tx Tx) error {
+	return q.engine.Update(ctx, connpool.Pages, "start the onboarding", func(tx Tx) error {
 		org, now, err := q.lockOrganization(ctx, tx, organizationID)
 		if err != nil {
 			return err
@@ -27,7 +27,7 @@ func (q *Queries) SaveOnboardingState(ctx context.Context, s *assay.OnboardingSt
 	if err := checkSizes("onboarding state", assay.MaxCodeTextBytes, s.Provider, s.Verifier, s.CreatedBy); err != nil {
 		return err
 	}
-	return q.engine.Update(ctx, lane.Pages, "save an onboarding state", func(tx Tx) error {
+	return q.engine.Update(ctx, connpool.Pages, "save an onboarding state", func(tx Tx) error {
 		org, _, err := q.lockOrganization(ctx, tx, s.OrganizationID)
 		if err != nil {
 			return err
@@ -52,7 +52,7 @@ func errNoState() error { return assay.Errorf(assay.CodeNotFound, "no such onboa
 
 // OnboardingState implements assay.CodebaseStore.
 func (q *Queries) OnboardingState(ctx context.Context, hash [32]byte, now time.Time) (*assay.OnboardingState, error) {
-	return one(ctx, q, lane.Pages, "find an onboarding state", errNoState, func(r Row) (*assay.OnboardingState, error) {
+	return one(ctx, q, connpool.Pages, "find an onboarding state", errNoState, func(r Row) (*assay.OnboardingState, error) {
 		s := &assay.OnboardingState{Hash: hash}
 		var write int64
 		err := r.Scan(stateColumns(s, &write)...)
@@ -64,7 +64,7 @@ func (q *Queries) OnboardingState(ctx context.Context, hash [32]byte, now time.T
 // TakeOnboardingState implements assay.CodebaseStore.
 func (q *Queries) TakeOnboardingState(ctx context.Context, hash [32]byte, now time.Time) (*assay.OnboardingState, error) {
 	var s *assay.OnboardingState
-	err := q.engine.Update(ctx, lane.Pages, "take an onboarding state", func(tx Tx) error {
+	err := q.engine.Update(ctx, connpool.Pages, "take an onboarding state", func(tx Tx) error {
 		s = &assay.OnboardingState{Hash: hash}
 		var write int64
 		if err := need(ctx, tx, errNoState, stateColumns(s, &write), selectState, hash[:], Micros(now)); err != nil {
@@ -86,7 +86,7 @@ func (q *Queries) TakeOnboardingState(ctx context.Context, hash [32]byte, now ti
 
 // CompleteOnboarding implements assay.CodebaseStore.
 func (q *Queries) CompleteOnboarding(ctx context.Context, organizationID string, ids []string, limit int) (n int, err error) {
-	err = q.engine.Update(ctx, lane.Pages, "complete the onboarding", func(tx Tx) error {
+	err = q.engine.Update(ctx, connpool.Pages, "complete the onboarding", func(tx Tx) error {
 		org, now, err := q.lockOrganization(ctx, tx, organizationID)
 		if err != nil {
 			return err
@@ -111,7 +111,7 @@ func (q *Queries) CompleteOnboarding(ctx context.Context, organizationID string,
 // Onboarding implements assay.CodebaseStore.
 func (q *Queries) Onboarding(ctx context.Context, organizationID string) (string, error) {
 	var started, completed time.Time
-	err := q.engine.View(ctx, lane.Pages, "read the onboarding", func(b *Batch) {
+	err := q.engine.View(ctx, connpool.Pages, "read the onboarding", func(b *Batch) {
 		started = time.Time{}
 		b.Query(func(r Row) error { return r.Scan((*Time)(&started), (*Time)(&completed)) },
 			`SELECT b.started_at, b.completed_at FROM onboarding b JOIN organizations o ON o.org = b.org WHERE o.id = $1`, ID(organizationID))

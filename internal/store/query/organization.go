@@ -10,7 +10,7 @@ import (
 
 	"assay"
 	"assay/internal/delta"
-	"assay/internal/store/lane"
+	"assay/internal/store/connpool"
 )
 
 func errNoOrganization() error { return assay.Errorf(assay.CodeNotFound, "no such organization") }
@@ -25,7 +25,7 @@ func (q *Queries) CreateOrganization(ctx context.Context, o *assay.Organization)
 		return assay.Errorf(assay.CodeInternal, "make an organization id: %w", err)
 	}
 	var created time.Time
-	err = q.engine.Update(ctx, lane.Pages, "create an organization", func(tx Tx) (err error) {
+	err = q.engine.Update(ctx, connpool.Pages, "create an organization", func(tx Tx) (err error) {
 		if created, err = tx.Now(ctx); err != nil {
 			return err
 		}
@@ -74,22 +74,22 @@ func (q *Queries) FindOrganizationByExternalID(ctx context.Context, externalID s
 }
 
 func (q *Queries) findOrganization(ctx context.Context, where string, arg any) (*assay.Organization, error) {
-	return one(ctx, q, lane.Pages, "find an organization", errNoOrganization, scanOrganization, selectOrganizations+where, arg)
+	return one(ctx, q, connpool.Pages, "find an organization", errNoOrganization, scanOrganization, selectOrganizations+where, arg)
 }
 
 // FindOrganizations implements assay.OrganizationStore.
 func (q *Queries) FindOrganizations(ctx context.Context) ([]*assay.Organization, error) {
-	return list(ctx, q, lane.Pages, "list organizations", scanOrganization, selectOrganizations+`ORDER BY o.name`)
+	return list(ctx, q, connpool.Pages, "list organizations", scanOrganization, selectOrganizations+`ORDER BY o.name`)
 }
 
 // OrganizationIDs returns the ids of all organizations, without their counts.
 func (q *Queries) OrganizationIDs(ctx context.Context) ([]string, error) {
-	return list(ctx, q, lane.OwnWork, "list organization ids", scanID, `SELECT id FROM organizations ORDER BY org`)
+	return list(ctx, q, connpool.OwnWork, "list organization ids", scanID, `SELECT id FROM organizations ORDER BY org`)
 }
 
 // SetOrganizationExternalID implements assay.OrganizationStore.
 func (q *Queries) SetOrganizationExternalID(ctx context.Context, id, externalID string) error {
-	err := q.update(ctx, lane.Pages, "set an organization's external id", errNoOrganization,
+	err := q.update(ctx, connpool.Pages, "set an organization's external id", errNoOrganization,
 		`UPDATE organizations SET external_id = nullif($1, '') WHERE id = $2`, externalID, ID(id))
 	return q.conflict(err, "another organization has this external id")
 }
@@ -99,7 +99,7 @@ func (q *Queries) SetOrganizationTier(ctx context.Context, id string, tier assay
 	if !tier.Valid() {
 		return assay.Errorf(assay.CodeInvalid, "unknown tier %q", string(tier))
 	}
-	return q.update(ctx, lane.Pages, "set an organization's tier", errNoOrganization,
+	return q.update(ctx, connpool.Pages, "set an organization's tier", errNoOrganization,
 		`UPDATE organizations SET tier = $1 WHERE id = $2`, string(tier), ID(id))
 }
 
@@ -107,7 +107,7 @@ func (q *Queries) SetOrganizationTier(ctx context.Context, id string, tier assay
 // its secret.
 func (q *Queries) HashKey(ctx context.Context, organizationID string) (delta.HashKey, error) {
 	var secret []byte
-	err := q.engine.Update(ctx, lane.Loads, "read a hash key", func(tx Tx) error {
+	err := q.engine.Update(ctx, connpool.Loads, "read a hash key", func(tx Tx) error {
 		return need(ctx, tx, errNoOrganization, []any{&secret}, `UPDATE organizations SET hash_key = coalesce(hash_key, $1) WHERE id = $2 RETURNING hash_key`,
 			delta.NewHashSecret(), ID(organizationID))
 	})

@@ -7,7 +7,7 @@ import (
 
 	"assay"
 	"assay/internal/store/codec"
-	"assay/internal/store/lane"
+	"assay/internal/store/connpool"
 	"assay/internal/store/merge"
 )
 
@@ -17,7 +17,7 @@ func (q *Queries) FindScoreGroups(ctx context.Context, organizationID string) ([
 		org    int64
 		groups merge.Groups
 	)
-	err := q.engine.View(ctx, lane.Pages, "group services by score",
+	err := q.engine.View(ctx, connpool.Pages, "group services by score",
 		func(b *Batch) {
 			org = 0
 			b.Query(func(r Row) error { return r.Scan(&org) }, `SELECT org FROM organizations WHERE id = $1`, ID(organizationID))
@@ -53,7 +53,7 @@ func (q *Queries) FindScoreGroups(ctx context.Context, organizationID string) ([
 
 // FindInsightTypeCounts implements assay.OverviewStore.
 func (q *Queries) FindInsightTypeCounts(ctx context.Context, organizationID string) ([]assay.InsightTypeCount, error) {
-	return list(ctx, q, lane.Pages, "count insights by type", func(r Row) (c assay.InsightTypeCount, err error) {
+	return list(ctx, q, connpool.Pages, "count insights by type", func(r Row) (c assay.InsightTypeCount, err error) {
 		var rule int64
 		err = r.Scan(&rule, &c.Active)
 		c.Type = codec.InsightType(rule)
@@ -64,7 +64,7 @@ func (q *Queries) FindInsightTypeCounts(ctx context.Context, organizationID stri
 
 // FindOrganizationScores implements assay.OverviewStore.
 func (q *Queries) FindOrganizationScores(ctx context.Context, organizationID string, series assay.SeriesRange) ([]assay.ScorePoint, error) {
-	return list(ctx, q, lane.Pages, "read an organization's score history", func(r Row) (p assay.ScorePoint, err error) {
+	return list(ctx, q, connpool.Pages, "read an organization's score history", func(r Row) (p assay.ScorePoint, err error) {
 		err = r.Scan((*Time)(&p.At), &p.Value)
 		return p, err
 	}, q.sql.Found(`p.value`, `SELECT c.score FROM organization_scores c WHERE c.org = o.org AND c.slot BETWEEN (p.value - $1) / $2 AND p.value / $2

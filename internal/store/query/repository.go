@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"assay"
-	"assay/internal/store/lane"
+	"assay/internal/store/connpool"
 )
 
 // SaveRepositories implements assay.CodebaseStore.
@@ -35,7 +35,7 @@ func (q *Queries) SaveRepositories(ctx context.Context, organizationID string, r
 		}
 		installations[r.InstallationID] = true
 	}
-	err := q.engine.Update(ctx, lane.Pages, "save repositories", func(tx Tx) error {
+	err := q.engine.Update(ctx, connpool.Pages, "save repositories", func(tx Tx) error {
 		org, now, err := q.lockOrganization(ctx, tx, organizationID)
 		if err != nil {
 			return err
@@ -145,7 +145,7 @@ func (rr *repositoryReader) count(q *Queries, b *Batch) {
 
 func (q *Queries) findRepositories(ctx context.Context, operation, where string, args ...any) ([]*assay.Repository, error) {
 	var rr repositoryReader
-	err := q.engine.View(ctx, lane.Pages, operation,
+	err := q.engine.View(ctx, connpool.Pages, operation,
 		func(b *Batch) { rr.read(b, where, args...) },
 		func(b *Batch) { rr.count(q, b) })
 	if err != nil {
@@ -187,13 +187,13 @@ func (q *Queries) SaveRepositorySettings(ctx context.Context, organizationID, id
 	if err != nil {
 		return err
 	}
-	return q.update(ctx, lane.Pages, "save the settings of a repository", errNoRepository,
+	return q.update(ctx, connpool.Pages, "save the settings of a repository", errNoRepository,
 		`UPDATE repositories SET settings = $1 WHERE id = $2 AND org = (SELECT org FROM organizations WHERE id = $3)`, settings, ID(id), ID(organizationID))
 }
 
 // ActivateRepositories implements assay.CodebaseStore.
 func (q *Queries) ActivateRepositories(ctx context.Context, organizationID string, ids []string, active bool, limit int) (n int, err error) {
-	err = q.engine.Update(ctx, lane.Pages, "activate repositories", func(tx Tx) error {
+	err = q.engine.Update(ctx, connpool.Pages, "activate repositories", func(tx Tx) error {
 		org, _, err := q.lockOrganization(ctx, tx, organizationID)
 		if err != nil {
 			return err

@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"assay"
-	"assay/internal/store/lane"
+	"assay/internal/store/connpool"
 )
 
 // Statuses of runs in their stored form. Indexes and statements name 1 and 2.
@@ -71,7 +71,7 @@ func (q *Queries) ScheduleRun(ctx context.Context, r *assay.Run) (scheduled *ass
 		return nil, false, err
 	}
 	var refused error
-	err = q.engine.Update(ctx, lane.Pages, "schedule a run", func(tx Tx) error {
+	err = q.engine.Update(ctx, connpool.Pages, "schedule a run", func(tx Tx) error {
 		scheduled, refused = nil, nil
 		var (
 			org, repo      int64
@@ -131,7 +131,7 @@ func (q *Queries) ScheduleRun(ctx context.Context, r *assay.Run) (scheduled *ass
 
 // CancelRun implements assay.CodebaseStore.
 func (q *Queries) CancelRun(ctx context.Context, organizationID, id string) error {
-	return q.engine.Update(ctx, lane.Pages, "cancel a run", func(tx Tx) error {
+	return q.engine.Update(ctx, connpool.Pages, "cancel a run", func(tx Tx) error {
 		now, err := tx.Now(ctx)
 		if err != nil {
 			return err
@@ -150,7 +150,7 @@ func (q *Queries) CancelRun(ctx context.Context, organizationID, id string) erro
 
 // Run implements assay.CodebaseStore.
 func (q *Queries) Run(ctx context.Context, organizationID, id string) (*assay.Run, error) {
-	return one(ctx, q, lane.Pages, "find a run", errNoRun, scanRun, selectRuns+`WHERE r.id = $1 AND o.id = $2`, ID(id), ID(organizationID))
+	return one(ctx, q, connpool.Pages, "find a run", errNoRun, scanRun, selectRuns+`WHERE r.id = $1 AND o.id = $2`, ID(id), ID(organizationID))
 }
 
 // Runs implements assay.CodebaseStore.
@@ -173,7 +173,7 @@ func (q *Queries) Runs(ctx context.Context, organizationID string, f assay.RunFi
 	where, args := c.where(), slices.Clone(c.args)
 	p := codebasePage(f.Limit, f.Offset)
 	limit := ` LIMIT CAST(` + c.param(p.Limit) + ` AS bigint) OFFSET CAST(` + c.param(p.Offset) + ` AS bigint)`
-	err = q.engine.View(ctx, lane.Pages, "list runs", func(b *Batch) {
+	err = q.engine.View(ctx, connpool.Pages, "list runs", func(b *Batch) {
 		page, total = nil, 0
 		b.Query(func(r Row) error { return r.Scan(&total) }, `SELECT count(*) FROM runs r`+where, args...)
 		b.Query(collect(&page, scanRun), selectRuns+`WHERE `+q.sql.InSelect(`r.run`, `SELECT r.run FROM runs r`+where+` ORDER BY r.run DESC`+limit)+` ORDER BY r.run DESC`, c.args...)
@@ -188,7 +188,7 @@ func (q *Queries) Runs(ctx context.Context, organizationID string, f assay.RunFi
 func (q *Queries) RunEvents(ctx context.Context, organizationID, runID string, after int64, limit int) (events []assay.RunEvent, latest int64, err error) {
 	const ofOrg = ` FROM runs r JOIN organizations o ON o.org = r.org WHERE r.id = $1 AND o.id = $2`
 	found := false
-	err = q.engine.View(ctx, lane.Pages, "list the events of a run", func(b *Batch) {
+	err = q.engine.View(ctx, connpool.Pages, "list the events of a run", func(b *Batch) {
 		events, found = nil, false
 		b.Query(func(r Row) error {
 			found = true

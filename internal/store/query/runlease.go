@@ -10,7 +10,7 @@ import (
 
 	"assay"
 	"assay/internal/delta"
-	"assay/internal/store/lane"
+	"assay/internal/store/connpool"
 )
 
 // liveLease is the condition that the lease of a run r ends after the time $1 and not after
@@ -109,7 +109,7 @@ func errRunLost(id string) func() error {
 // RenewRun implements assay.CodebaseStore.
 func (q *Queries) RenewRun(ctx context.Context, holder, id string, ttl time.Duration) (cancel bool, err error) {
 	var cancelled int64
-	err = q.engine.Update(ctx, lane.OwnWork, "renew the lease of a run", func(tx Tx) error {
+	err = q.engine.Update(ctx, connpool.OwnWork, "renew the lease of a run", func(tx Tx) error {
 		now, err := tx.Now(ctx)
 		if err != nil {
 			return err

@@ -13,7 +13,7 @@ import (
 	"assay/internal/lists"
 	"assay/internal/rules/catalog"
 	"assay/internal/store/codec"
-	"assay/internal/store/lane"
+	"assay/internal/store/connpool"
 )
 
 // UnscoredServices returns the ids of an organization's services whose facts changed
@@ -26,7 +26,7 @@ func (q *Queries) UnscoredServices(ctx context.Context, organizationID string, a
 			OR EXISTS (SELECT 1 FROM insights i WHERE i.svc = s.svc)
 			OR EXISTS (SELECT 1 FROM claims c WHERE c.svc = s.svc))`
 	}
-	return list(ctx, q, lane.Scoring, "list unscored services", scanID,
+	return list(ctx, q, connpool.Scoring, "list unscored services", scanID,
 		`SELECT id FROM services s WHERE org = (SELECT org FROM organizations WHERE id = $1) AND `+where, ID(organizationID))
 }
 
@@ -44,7 +44,7 @@ func (q *Queries) Facts(ctx context.Context, organizationID string, serviceIDs [
 		return nil, nil
 	}
 	var found factsBySvc
-	err := q.engine.View(ctx, lane.Scoring, "load facts",
+	err := q.engine.View(ctx, connpool.Scoring, "load facts",
 		func(b *Batch) {
 			found = make(factsBySvc, len(serviceIDs))
 			b.Query(found.service, `SELECT `+serviceColumns+`, s.svc, s.revision, s.tally
@@ -156,7 +156,7 @@ func numbers(kind catalog.ClaimKind) []int64 {
 // OrganizationMean returns the mean of the unrounded current scores of an organization's
 // services, and the number of services with a score.
 func (q *Queries) OrganizationMean(ctx context.Context, organizationID string) (mean float64, services int, err error) {
-	err = q.engine.View(ctx, lane.Scoring, "average scores", func(b *Batch) {
+	err = q.engine.View(ctx, connpool.Scoring, "average scores", func(b *Batch) {
 		b.Query(func(r Row) error { return r.Scan(&mean, &services) }, `SELECT coalesce(avg(score), 0), count(score) FROM services
 			WHERE org = (SELECT org FROM organizations WHERE id = $1) AND score_id IS NOT NULL`, ID(organizationID))
 	})
@@ -176,7 +176,7 @@ func (q *Queries) SaveOrganizationScore(ctx context.Context, f delta.Fence, orga
 	if score == nil {
 		at = time.Time{}
 	}
-	return q.engine.Update(ctx, lane.Scoring, "save an organization's score", func(tx Tx) error {
+	return q.engine.Update(ctx, connpool.Scoring, "save an organization's score", func(tx Tx) error {
 		var org int64
 		err := need(ctx, tx, errNoOrganization, []any{&org}, `UPDATE organizations SET score = $1, score_updated_at = $2 WHERE id = $3 RETURNING org`,
 			score, Micros(at), ID(organizationID))

@@ -10,7 +10,7 @@ import (
 
 	"assay"
 	"assay/internal/store/codec"
-	"assay/internal/store/lane"
+	"assay/internal/store/connpool"
 )
 
 func errNoService() error { return assay.Errorf(assay.CodeServiceNotFound, "no such service") }
@@ -59,7 +59,7 @@ func serviceOf(r Row) (*assay.Service, error) {
 
 // FindServiceByID implements assay.ServiceStore.
 func (q *Queries) FindServiceByID(ctx context.Context, organizationID, id string) (*assay.Service, error) {
-	return one(ctx, q, lane.Pages, "find a service", errNoService, serviceOf, `SELECT `+serviceColumns+` FROM services s JOIN organizations o ON o.org = s.org WHERE s.id = $1 AND o.id = $2`, ID(id), ID(organizationID))
+	return one(ctx, q, connpool.Pages, "find a service", errNoService, serviceOf, `SELECT `+serviceColumns+` FROM services s JOIN organizations o ON o.org = s.org WHERE s.id = $1 AND o.id = $2`, ID(id), ID(organizationID))
 }
 
 // ScoreHistory returns the scores of a service since a time, oldest first. An id that is
@@ -69,7 +69,7 @@ func (q *Queries) ScoreHistory(ctx context.Context, organizationID, serviceID st
 		exists bool
 		scores []*assay.Score
 	)
-	err := q.engine.View(ctx, lane.Pages, "read a score history", func(b *Batch) {
+	err := q.engine.View(ctx, connpool.Pages, "read a score history", func(b *Batch) {
 		exists, scores = false, nil
 		b.Query(func(r Row) error {
 			exists = true
@@ -94,7 +94,7 @@ func (q *Queries) ScoreHistory(ctx context.Context, organizationID, serviceID st
 
 // KnownServices returns the keys of the services of an organization.
 func (q *Queries) KnownServices(ctx context.Context, organizationID string) ([]assay.ServiceKey, error) {
-	return list(ctx, q, lane.Loads, "list known services", func(r Row) (k assay.ServiceKey, err error) {
+	return list(ctx, q, connpool.Loads, "list known services", func(r Row) (k assay.ServiceKey, err error) {
 		err = r.Scan((*Text)(&k.Namespace), (*Text)(&k.Name), (*Text)(&k.Environment), (*Text)(&k.Version))
 		return k, err
 	}, `SELECT namespace, name, environment, version FROM services WHERE org = (SELECT org FROM organizations WHERE id = $1)`, ID(organizationID))

@@ -12,7 +12,7 @@ import (
 	"assay"
 	"assay/internal/lists"
 	"assay/internal/store/codec"
-	"assay/internal/store/lane"
+	"assay/internal/store/connpool"
 	"assay/internal/store/paging"
 )
 
@@ -137,7 +137,7 @@ func (q *Queries) findServices(ctx context.Context, f *assay.ServiceFilter, colu
 		count = `SELECT n FROM service_counts c WHERE c.org = o.org`
 	}
 	var org int64
-	err = q.engine.View(ctx, lane.Pages, "list services", append([]func(*Batch){
+	err = q.engine.View(ctx, connpool.Pages, "list services", append([]func(*Batch){
 		func(b *Batch) {
 			total = 0
 			reset()
@@ -185,7 +185,7 @@ func (q *Queries) FindServiceVersions(ctx context.Context, organizationID string
 	if q.sql.NamePrefix != nil { // matches the index
 		name = q.sql.NamePrefix(`s.name`) + ` = ` + q.sql.NamePrefix(`CAST($2 AS bytea)`) + ` AND `
 	}
-	err := q.engine.View(ctx, lane.Pages, "list the versions of a service",
+	err := q.engine.View(ctx, connpool.Pages, "list the versions of a service",
 		func(b *Batch) {
 			rows = nil
 			const by = ` ORDER BY s.last_seen_at DESC, s.id`
@@ -223,7 +223,7 @@ func (q *Queries) FindServiceGroups(ctx context.Context, f assay.ServiceGroupFil
 		found []*assay.ServiceGroup
 		total int
 	)
-	err := q.engine.View(ctx, lane.Pages, "list service groups", func(b *Batch) {
+	err := q.engine.View(ctx, connpool.Pages, "list service groups", func(b *Batch) {
 		found, total = nil, 0
 		b.Query(func(r Row) error { return r.Scan(&total) }, grouped+`SELECT count(*) FROM g WHERE g.place = 1`, ID(f.OrganizationID))
 	}, func(b *Batch) {
@@ -298,7 +298,7 @@ func (rows serviceRows) list() []*assay.ServiceRow {
 
 // FindEnvironments implements assay.ServiceLister.
 func (q *Queries) FindEnvironments(ctx context.Context, organizationID string, limit int) ([]string, error) {
-	return list(ctx, q, lane.Pages, "list environments", func(r Row) (string, error) {
+	return list(ctx, q, connpool.Pages, "list environments", func(r Row) (string, error) {
 		name, err := value[Text](r)
 		return string(name), err
 	}, `SELECT DISTINCT s.environment FROM services s`+q.sql.Index(`services_by_name`)+`

@@ -8,7 +8,7 @@ import (
 
 	"assay"
 	"assay/internal/store/codec"
-	"assay/internal/store/lane"
+	"assay/internal/store/connpool"
 )
 
 func errNoSession() error { return assay.Errorf(assay.CodeNotFound, "no such session") }
@@ -35,7 +35,7 @@ func (q *Queries) CreateSession(ctx context.Context, ses *assay.Session) error {
 	if !q.engine.Storable(ses.KeyID) || !q.engine.Storable(ses.Subject) {
 		return assay.Errorf(assay.CodeInvalid, "the subject of a session is not UTF-8")
 	}
-	return q.engine.Update(ctx, lane.Pages, "create a session", func(tx Tx) error {
+	return q.engine.Update(ctx, connpool.Pages, "create a session", func(tx Tx) error {
 		org, err := OrgOf(ctx, tx, ses.OrganizationID)
 		if err != nil {
 			return err
@@ -73,7 +73,7 @@ func (q *Queries) FindSession(ctx context.Context, hash [32]byte, now time.Time)
 		ses.Scopes = codec.SplitScopes(scopes)
 		return ses, err
 	}
-	return one(ctx, q, lane.Pages, "find a session", errNoSession, scan,
+	return one(ctx, q, connpool.Pages, "find a session", errNoSession, scan,
 		`SELECT o.id, s.key_id, s.subject, s.name, s.scopes, s.created_at, s.used_at, s.idle_at, s.expires_at
 		FROM sessions s JOIN organizations o ON o.org = s.org
 		WHERE s.hash = $1 AND s.idle_at > $2 AND s.expires_at > $2 AND `+liveKey(`s.key_id`, `s.org`, `$2`), hash[:], Micros(now))
@@ -81,13 +81,13 @@ func (q *Queries) FindSession(ctx context.Context, hash [32]byte, now time.Time)
 
 // TouchSession implements assay.SessionStore.
 func (q *Queries) TouchSession(ctx context.Context, hash [32]byte, usedAt, idleAt time.Time) error {
-	return q.update(ctx, lane.Pages, "note the use of a session", nil,
+	return q.update(ctx, connpool.Pages, "note the use of a session", nil,
 		`UPDATE sessions SET used_at = $1, idle_at = $2 WHERE hash = $3 AND used_at < $1`, Micros(usedAt), Micros(idleAt), hash[:])
 }
 
 // DeleteSession implements assay.SessionStore.
 func (q *Queries) DeleteSession(ctx context.Context, hash [32]byte) error {
-	return q.update(ctx, lane.Pages, "end a session", nil, `DELETE FROM sessions WHERE hash = $1`, hash[:])
+	return q.update(ctx, connpool.Pages, "end a session", nil, `DELETE FROM sessions WHERE hash = $1`, hash[:])
 }
 
 // DeleteSessions implements assay.SessionStore.
@@ -96,7 +96,7 @@ func (q *Queries) DeleteSessions(ctx context.Context, ses *assay.Session) (int, 
 		return 0, nil
 	}
 	var n int64
-	err := q.engine.Update(ctx, lane.Pages, "end sessions", func(tx Tx) (err error) {
+	err := q.engine.Update(ctx, connpool.Pages, "end sessions", func(tx Tx) (err error) {
 		n, err = exec(ctx, tx, `DELETE FROM sessions WHERE org = (SELECT org FROM organizations WHERE id = $1) AND key_id = $2 AND subject = $3`,
 			ID(ses.OrganizationID), ses.KeyID, ses.Subject)
 		return err

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"assay"
-	"assay/internal/store/lane"
+	"assay/internal/store/connpool"
 )
 
 // CreateSigningKey implements assay.SigningKeyStore.
@@ -34,7 +34,7 @@ func (q *Queries) RotateSigningKey(ctx context.Context, k *assay.SigningKey) err
 // wait.
 func (q *Queries) addSigningKey(ctx context.Context, operation string, k *assay.SigningKey, prepare func(Tx, time.Time) error) error {
 	var created time.Time
-	err := q.engine.Update(ctx, lane.Pages, operation, func(tx Tx) (err error) {
+	err := q.engine.Update(ctx, connpool.Pages, operation, func(tx Tx) (err error) {
 		if q.sql.LockSigningKeys != "" {
 			if _, err := exec(ctx, tx, q.sql.LockSigningKeys); err != nil {
 				return err
@@ -59,7 +59,7 @@ func (q *Queries) addSigningKey(ctx context.Context, operation string, k *assay.
 
 // FindSigningKeys implements assay.SigningKeyStore.
 func (q *Queries) FindSigningKeys(ctx context.Context) ([]*assay.SigningKey, error) {
-	return list(ctx, q, lane.Pages, "list signing keys", func(r Row) (*assay.SigningKey, error) {
+	return list(ctx, q, connpool.Pages, "list signing keys", func(r Row) (*assay.SigningKey, error) {
 		k := new(assay.SigningKey)
 		return k, r.Scan(&k.ID, &k.Public, &k.Private, (*Time)(&k.CreatedAt), (*Time)(&k.RetiredAt))
 	}, `SELECT id, public, private, created_at, retired_at FROM signing_keys ORDER BY signing_key`)
@@ -67,7 +67,7 @@ func (q *Queries) FindSigningKeys(ctx context.Context) ([]*assay.SigningKey, err
 
 // ReplacePrivateKey implements assay.SigningKeyStore.
 func (q *Queries) ReplacePrivateKey(ctx context.Context, id string, old, private []byte) error {
-	return q.update(ctx, lane.Pages, "replace the private half of a signing key", nil,
+	return q.update(ctx, connpool.Pages, "replace the private half of a signing key", nil,
 		`UPDATE signing_keys SET private = $1 WHERE id = $2 AND private = $3`, private, id, old)
 }
 
@@ -80,7 +80,7 @@ func (q *Queries) ClaimCredentialKey(ctx context.Context, fingerprint int64, rep
 	if replace {
 		update = "UPDATE SET value = excluded.value"
 	}
-	err = q.engine.Update(ctx, lane.Pages, "claim the key for credentials", func(tx Tx) error {
+	err = q.engine.Update(ctx, connpool.Pages, "claim the key for credentials", func(tx Tx) error {
 		var b Batch
 		b.Exec(`INSERT INTO memory (name, value) VALUES ($1, $2) ON CONFLICT (name) DO `+update, credentialKey, fingerprint)
 		b.Query(func(r Row) error { return r.Scan(&stored) }, `SELECT value FROM memory WHERE name = $1`, credentialKey)
@@ -91,6 +91,6 @@ func (q *Queries) ClaimCredentialKey(ctx context.Context, fingerprint int64, rep
 
 // DeleteSigningKeys implements assay.SigningKeyStore.
 func (q *Queries) DeleteSigningKeys(ctx context.Context, retiredBefore time.Time) error {
-	return q.update(ctx, lane.Pages, "delete retired signing keys", nil,
+	return q.update(ctx, connpool.Pages, "delete retired signing keys", nil,
 		`DELETE FROM signing_keys WHERE retired_at <> 0 AND retired_at < $1`, Micros(retiredBefore))
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"assay"
-	"assay/internal/store/lane"
+	"assay/internal/store/connpool"
 )
 
 func errNoSummary() error { return assay.Errorf(assay.CodeNotFound, "no such summary") }
@@ -17,7 +17,7 @@ func (q *Queries) FindSummary(ctx context.Context, k assay.SummaryKey) (*assay.I
 	if !q.engine.Storable(k.Model) {
 		return nil, errNoSummary()
 	}
-	return one(ctx, q, lane.Pages, "find a summary", errNoSummary, func(r Row) (*assay.InsightSummary, error) {
+	return one(ctx, q, connpool.Pages, "find a summary", errNoSummary, func(r Row) (*assay.InsightSummary, error) {
 		found := &assay.InsightSummary{InsightID: k.InsightID, Model: k.Model, Cached: true}
 		return found, r.Scan(&found.Content, (*Time)(&found.GeneratedAt))
 	}, `SELECT m.content, m.generated_at FROM summaries m JOIN insights i ON i.`+q.sql.InsightKey+` = m.insight JOIN organizations o ON o.org = i.org
@@ -27,7 +27,7 @@ func (q *Queries) FindSummary(ctx context.Context, k assay.SummaryKey) (*assay.I
 
 // SaveSummary implements assay.SummaryStore.
 func (q *Queries) SaveSummary(ctx context.Context, k assay.SummaryKey, m *assay.InsightSummary) error {
-	return q.update(ctx, lane.Pages, "save a summary", errNoInsight, `INSERT INTO summaries (insight, evidence, model, prompt, generated_at, content)
+	return q.update(ctx, connpool.Pages, "save a summary", errNoInsight, `INSERT INTO summaries (insight, evidence, model, prompt, generated_at, content)
 			SELECT i.`+q.sql.InsightKey+`, $1, $2, $3, $4, $5 FROM insights i JOIN organizations o ON o.org = i.org WHERE i.id = $6 AND o.id = $7`+q.sql.LockInsight+`
 			ON CONFLICT (insight) DO UPDATE SET evidence = excluded.evidence, model = excluded.model, prompt = excluded.prompt,
 				generated_at = excluded.generated_at, content = excluded.content`,
@@ -42,7 +42,7 @@ const callDaysKept = 2
 func (q *Queries) TakeSummaryCall(ctx context.Context, organizationID string, at time.Time, limit int) (bool, error) {
 	day := at.Unix() / (24 * 60 * 60)
 	var n int64
-	err := q.engine.Update(ctx, lane.Pages, "count a call for a summary", func(tx Tx) error {
+	err := q.engine.Update(ctx, connpool.Pages, "count a call for a summary", func(tx Tx) error {
 		org, err := OrgOf(ctx, tx, organizationID)
 		if err != nil {
 			return err

@@ -9,13 +9,13 @@ import (
 	"assay/internal/delta"
 	"assay/internal/rules/catalog"
 	"assay/internal/store/codec"
-	"assay/internal/store/lane"
+	"assay/internal/store/connpool"
 )
 
 // FindUsage implements assay.UsageStore.
 func (q *Queries) FindUsage(ctx context.Context, organizationID string) ([]*assay.ServiceUsage, error) {
 	var found usageBySvc
-	err := q.engine.View(ctx, lane.Pages, "read usage", func(b *Batch) {
+	err := q.engine.View(ctx, connpool.Pages, "read usage", func(b *Batch) {
 		found = make(usageBySvc)
 		org := ID(organizationID)
 		const ofOrg = ` = (SELECT org FROM organizations WHERE id = $1)`

@@ -10,7 +10,7 @@ import (
 	"assay"
 	"assay/internal/rules/catalog"
 	"assay/internal/store/codec"
-	"assay/internal/store/lane"
+	"assay/internal/store/connpool"
 )
 
 func errNoWebhook() error { return assay.Errorf(assay.CodeNotFound, "no such webhook") }
@@ -107,7 +107,7 @@ func (q *Queries) CreateWebhook(ctx context.Context, w *assay.Webhook) error {
 		return err
 	}
 	created := *w
-	err = q.engine.Update(ctx, lane.Pages, "create a webhook", func(tx Tx) error {
+	err = q.engine.Update(ctx, connpool.Pages, "create a webhook", func(tx Tx) error {
 		org, now, err := q.lockOrganization(ctx, tx, w.OrganizationID)
 		if err != nil {
 			return err
@@ -143,7 +143,7 @@ func (q *Queries) UpdateWebhook(ctx context.Context, w *assay.Webhook) error {
 		return err
 	}
 	var updated *assay.Webhook
-	err = q.engine.Update(ctx, lane.Pages, "update a webhook", func(tx Tx) error {
+	err = q.engine.Update(ctx, connpool.Pages, "update a webhook", func(tx Tx) error {
 		now, err := tx.Now(ctx)
 		if err != nil {
 			return err
@@ -186,16 +186,16 @@ func (q *Queries) lockWebhook(ctx context.Context, tx Tx, organizationID, id str
 
 // DeleteWebhook implements assay.WebhookStore.
 func (q *Queries) DeleteWebhook(ctx context.Context, organizationID, id string) error {
-	return q.update(ctx, lane.Pages, "delete a webhook", errNoWebhook,
+	return q.update(ctx, connpool.Pages, "delete a webhook", errNoWebhook,
 		`DELETE FROM webhooks WHERE id = $1 AND org = (SELECT org FROM organizations WHERE id = $2)`, ID(id), ID(organizationID))
 }
 
 // Webhooks implements assay.WebhookStore.
 func (q *Queries) Webhooks(ctx context.Context, organizationID string) ([]*assay.Webhook, error) {
-	return list(ctx, q, lane.Pages, "list webhooks", scanWebhook, selectWebhooks+`WHERE o.id = $1 ORDER BY w.webhook`, ID(organizationID))
+	return list(ctx, q, connpool.Pages, "list webhooks", scanWebhook, selectWebhooks+`WHERE o.id = $1 ORDER BY w.webhook`, ID(organizationID))
 }
 
 // Webhook implements assay.WebhookStore.
 func (q *Queries) Webhook(ctx context.Context, organizationID, id string) (*assay.Webhook, error) {
-	return one(ctx, q, lane.Pages, "find a webhook", errNoWebhook, scanWebhook, selectWebhooks+`WHERE w.id = $1 AND o.id = $2`, ID(id), ID(organizationID))
+	return one(ctx, q, connpool.Pages, "find a webhook", errNoWebhook, scanWebhook, selectWebhooks+`WHERE w.id = $1 AND o.id = $2`, ID(id), ID(organizationID))
 }

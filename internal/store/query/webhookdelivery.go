@@ -11,7 +11,7 @@ import (
 	"assay"
 	"assay/internal/delta"
 	"assay/internal/store/codec"
-	"assay/internal/store/lane"
+	"assay/internal/store/connpool"
 )
 
 // deliveriesKept is the retention of completed deliveries.
@@ -51,7 +51,7 @@ func scanDelivery(r Row) (*assay.WebhookDelivery, error) {
 // WebhookDeliveries implements assay.WebhookStore.
 func (q *Queries) WebhookDeliveries(ctx context.Context, organizationID, webhookID string, page assay.Page) (deliveries []*assay.WebhookDelivery, total int, err error) {
 	var webhook int64
-	err = q.engine.View(ctx, lane.Pages, "list the deliveries of a webhook", func(b *Batch) {
+	err = q.engine.View(ctx, connpool.Pages, "list the deliveries of a webhook", func(b *Batch) {
 		webhook, total, deliveries = 0, 0, nil
 		b.Query(func(r Row) error { return r.Scan(&webhook) },
 			`SELECT webhook FROM webhooks WHERE id = $1 AND org = (SELECT org FROM organizations WHERE id = $2)`, ID(webhookID), ID(organizationID))
@@ -71,7 +71,7 @@ func (q *Queries) WebhookDeliveries(ctx context.Context, organizationID, webhook
 
 // WebhookDelivery implements assay.WebhookStore.
 func (q *Queries) WebhookDelivery(ctx context.Context, organizationID, webhookID, id string) (*assay.WebhookDelivery, error) {
-	return one(ctx, q, lane.Pages, "find a delivery", errNoDelivery, scanDelivery, selectDeliveries+`WHERE d.id = $1 AND w.id = $2 AND o.id = $3`,
+	return one(ctx, q, connpool.Pages, "find a delivery", errNoDelivery, scanDelivery, selectDeliveries+`WHERE d.id = $1 AND w.id = $2 AND o.id = $3`,
 		ID(id), ID(webhookID), ID(organizationID))
 }
 
@@ -81,7 +81,7 @@ func (q *Queries) AddTestDelivery(ctx context.Context, d *assay.WebhookDelivery)
 	if err != nil {
 		return err
 	}
-	return q.engine.Update(ctx, lane.Pages, "store a test delivery", func(tx Tx) error {
+	return q.engine.Update(ctx, connpool.Pages, "store a test delivery", func(tx Tx) error {
 		webhook, last, err := q.lockWebhook(ctx, tx, d.OrganizationID, d.WebhookID)
 		if err != nil {
 			return err

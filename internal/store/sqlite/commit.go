@@ -15,7 +15,7 @@ import (
 	"assay/internal/delta"
 	"assay/internal/rules/catalog"
 	"assay/internal/store/codec"
-	"assay/internal/store/lane"
+	"assay/internal/store/connpool"
 	"assay/internal/store/merge"
 	"assay/internal/store/query"
 )
@@ -89,7 +89,7 @@ var statements = [statementCount]string{
 
 // Commit implements commit.Store. The limit of claims is Config.MaxClaims.
 func (s *Store) Commit(ctx context.Context, now time.Time, requests []delta.Request, merge func(fresh []bool) *delta.Delta) error {
-	return s.update(ctx, lane.OwnWork, "commit facts", func(tx *sql.Tx) error {
+	return s.update(ctx, connpool.OwnWork, "commit facts", func(tx *sql.Tx) error {
 		// A commit runs many statements of microseconds each. The end of ctx rolls the
 		// transaction back, so no statement needs a watcher of its own.
 		c := &commit{store: s, tx: tx, ctx: context.WithoutCancel(ctx), now: micros(now), at: micros(s.now()), orgs: make(map[string]*organizationRow)}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"assay/internal/delta"
-	"assay/internal/store/lane"
+	"assay/internal/store/connpool"
 	"assay/internal/store/query"
 )
 
@@ -53,13 +53,13 @@ var dialect = query.Dialect{
 type engine struct{ store *Store }
 
 // View implements query.Engine. It runs a single statement without a transaction.
-func (e engine) View(ctx context.Context, l lane.Lane, operation string, steps ...func(*query.Batch)) error {
+func (e engine) View(ctx context.Context, pool connpool.Pool, operation string, steps ...func(*query.Batch)) error {
 	first := new(query.Batch)
 	steps[0](first)
 	if len(steps) == 1 && len(first.Statements) == 1 {
-		return e.store.query(ctx, l, operation, func(db *sql.DB) error { return run(ctx, db, first) })
+		return e.store.query(ctx, pool, operation, func(db *sql.DB) error { return run(ctx, db, first) })
 	}
-	return e.store.view(ctx, l, operation, func(tx *sql.Tx) error {
+	return e.store.view(ctx, pool, operation, func(tx *sql.Tx) error {
 		if err := run(ctx, tx, first); err != nil {
 			return err
 		}
@@ -75,8 +75,8 @@ func (e engine) View(ctx context.Context, l lane.Lane, operation string, steps .
 }
 
 // Update implements query.Engine.
-func (e engine) Update(ctx context.Context, l lane.Lane, operation string, do func(query.Tx) error) error {
-	return e.store.update(ctx, l, operation, func(tx *sql.Tx) error { return do(&transaction{e.store, tx}) })
+func (e engine) Update(ctx context.Context, pool connpool.Pool, operation string, do func(query.Tx) error) error {
+	return e.store.update(ctx, pool, operation, func(tx *sql.Tx) error { return do(&transaction{e.store, tx}) })
 }
 
 // Fail implements query.Engine.

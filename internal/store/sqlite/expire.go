@@ -12,7 +12,7 @@ import (
 	"assay"
 	"assay/internal/delta"
 	"assay/internal/store/codec"
-	"assay/internal/store/lane"
+	"assay/internal/store/connpool"
 	"assay/internal/store/query"
 )
 
@@ -35,7 +35,7 @@ func (e engine) ExpireHistory(ctx context.Context, now time.Time, start delta.Bu
 
 // Chunk implements query.Engine.
 func (e engine) Chunk(ctx context.Context, operation string, do func(query.Tx) error) error {
-	return e.Update(ctx, lane.Scoring, operation, do)
+	return e.Update(ctx, connpool.Scoring, operation, do)
 }
 
 // Unavailable implements query.Engine.
@@ -47,7 +47,7 @@ func (engine) Unavailable(ctx context.Context, err error) bool {
 func (s *Store) expireRows(ctx context.Context, what, query string, before int64) error {
 	for {
 		var n int64
-		err := s.update(ctx, lane.Scoring, what, func(tx *sql.Tx) error {
+		err := s.update(ctx, connpool.Scoring, what, func(tx *sql.Tx) error {
 			res, err := tx.ExecContext(ctx, query, before, rowChunk)
 			if err != nil {
 				return err
@@ -69,7 +69,7 @@ func (s *Store) expireChunks(ctx context.Context, what string, chunk int, do fun
 	for {
 		n := 0
 		var unread error
-		err := s.update(ctx, lane.Scoring, what, func(tx *sql.Tx) (err error) {
+		err := s.update(ctx, connpool.Scoring, what, func(tx *sql.Tx) (err error) {
 			n, unread, err = do(tx)
 			return err
 		})
@@ -161,7 +161,7 @@ func (s *Store) expireSets(ctx context.Context, start int64, writtenBefore time.
 	for at := (setKey{hour: -1 << 63}); ; {
 		var victims []setKey
 		n := 0
-		err := s.query(ctx, lane.Scoring, "find old distinct sets", func(db *sql.DB) error {
+		err := s.query(ctx, connpool.Scoring, "find old distinct sets", func(db *sql.DB) error {
 			rows, err := db.QueryContext(ctx, `SELECT hour, svc, rule, key, `+old+` FROM distinct_sets
 				WHERE (hour, svc, rule, key) > (?, ?, ?, ?) AND hour <= ? ORDER BY hour, svc, rule, key LIMIT ?`,
 				start, written, at.hour, at.svc, at.rule, at.key, writtenBefore.Unix(), rowChunk)
@@ -179,7 +179,7 @@ func (s *Store) expireSets(ctx context.Context, start int64, writtenBefore time.
 			return err
 		}
 		if len(victims) > 0 {
-			err = s.update(ctx, lane.Scoring, "delete old distinct sets", func(tx *sql.Tx) error {
+			err = s.update(ctx, connpool.Scoring, "delete old distinct sets", func(tx *sql.Tx) error {
 				st, err := tx.PrepareContext(ctx, `DELETE FROM distinct_sets WHERE hour = ? AND svc = ? AND rule = ? AND key = ? AND `+old)
 				if err != nil {
 					return err

@@ -9,7 +9,7 @@ import (
 	"fmt"
 
 	"assay/internal/delta"
-	"assay/internal/store/lane"
+	"assay/internal/store/connpool"
 )
 
 // within returns delta.ErrLeaseLost when a fence rejects the transaction. The lease
@@ -30,7 +30,7 @@ func within(ctx context.Context, tx *sql.Tx, f delta.Fence) error {
 func (s *Store) LeaseNames(ctx context.Context, prefix string) ([]string, error) {
 	var names []string
 	now := s.now()
-	err := s.query(ctx, lane.OwnWork, "list leases", func(db *sql.DB) error {
+	err := s.query(ctx, connpool.OwnWork, "list leases", func(db *sql.DB) error {
 		rows, err := db.QueryContext(ctx, `SELECT name FROM leases WHERE name >= ?1 AND name < ?1 || char(0x10ffff) AND expires_at > ?2 AND expires_at <= ?3 ORDER BY name`,
 			prefix, micros(now), micros(now.Add(delta.MaxLease)))
 		return each(rows, err, func(rows *sql.Rows) error {

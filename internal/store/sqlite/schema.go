@@ -13,8 +13,8 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"assay"
+	"assay/internal/store/connpool"
 	"assay/internal/store/inspect"
-	"assay/internal/store/lane"
 	"assay/internal/store/migrations"
 )
 
@@ -65,7 +65,7 @@ func readSchema(ctx context.Context, q querier, known int64) (inspect.Schema, er
 // Schema returns the schema version. Another process may have migrated the store since it
 // was opened.
 func (s *Store) Schema(ctx context.Context) (schema inspect.Schema, err error) {
-	err = s.view(ctx, lane.Lookups, "read the schema version", func(tx *sql.Tx) error {
+	err = s.view(ctx, connpool.Lookups, "read the schema version", func(tx *sql.Tx) error {
 		schema, err = readSchema(ctx, tx, s.known)
 		return err
 	})

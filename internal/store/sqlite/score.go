@@ -11,7 +11,7 @@ import (
 	"assay"
 	"assay/internal/delta"
 	"assay/internal/store/codec"
-	"assay/internal/store/lane"
+	"assay/internal/store/connpool"
 	"assay/internal/store/query"
 )
 
@@ -22,7 +22,7 @@ import (
 // insight that is no longer muted. Without the lease of the fence it returns
 // delta.ErrLeaseLost and stores nothing.
 func (s *Store) SaveScores(ctx context.Context, f delta.Fence, organizationID string, results []delta.Result) error {
-	return s.update(ctx, lane.Scoring, "save scores", func(tx *sql.Tx) error {
+	return s.update(ctx, connpool.Scoring, "save scores", func(tx *sql.Tx) error {
 		if err := within(ctx, tx, f); err != nil {
 			return err
 		}

@@ -8,15 +8,15 @@ import (
 	"os"
 
 	"assay/internal/delta"
+	"assay/internal/store/connpool"
 	"assay/internal/store/inspect"
-	"assay/internal/store/lane"
 )
 
 // Stats returns the contents of the store, with rows and bytes of every table. It reads
 // every page of the file, so it is not for frequent use.
 func (s *Store) Stats(ctx context.Context) (*inspect.Stats, error) {
 	st := new(inspect.Stats)
-	err := s.view(ctx, lane.Pages, "read statistics of tables", func(tx *sql.Tx) (err error) {
+	err := s.view(ctx, connpool.Pages, "read statistics of tables", func(tx *sql.Tx) (err error) {
 		if st.Schema, err = readSchema(ctx, tx, s.known); err != nil {
 			return err
 		}

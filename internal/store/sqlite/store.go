@@ -23,14 +23,14 @@ import (
 
 	"assay"
 	"assay/internal/fair"
+	"assay/internal/store/connpool"
 	"assay/internal/store/inspect"
-	"assay/internal/store/lane"
 	"assay/internal/store/query"
 )
 
 const (
 	busyTimeout    = 4 * time.Second // how long a transaction waits for another process's write lock
-	readers        = 10              // reading connections, opened on demand; see lane.New
+	readers        = 10              // reading connections, opened on demand; see connpool.New
 	writerCache    = 8 << 10         // page cache of the writing connection, KiB
 	readerCache    = 2 << 10         // page cache of each reading connection, KiB
 	walKept        = 32 << 20        // bytes of write-ahead log kept on disk for reuse
@@ -59,9 +59,9 @@ type Config struct {
 type Store struct {
 	*query.Queries
 	w, r   *sql.DB
-	turn   *fair.Semaphore                 // serializes writers, by lane
-	lanes  [lane.Pages + 1]*fair.Semaphore // serialize the writers of a lane, by organization
-	reads  *lane.Lanes                     // limits readers
+	turn   *fair.Semaphore                     // serializes writers, by pool
+	pools  [connpool.Pages + 1]*fair.Semaphore // serialize the writers of a pool, by organization
+	reads  *connpool.Pools                     // limits readers
 	now    func() time.Time
 	commit [statementCount]*sql.Stmt
 	// maxClaims is Config.MaxClaims.
@@ -76,9 +76,9 @@ type Store struct {
 // Open opens the store and applies or checks the migrations, according to c. If this
 // program does not support the schema, the error is an *inspect.SchemaError.
 func Open(ctx context.Context, c Config) (*Store, error) {
-	s := &Store{now: c.Now, path: c.Path, turn: fair.NewSemaphore(1, 1), reads: lane.New(readers, c.CPU)}
-	for l := range s.lanes {
-		s.lanes[l] = fair.NewSemaphore(1, 1)
+	s := &Store{now: c.Now, path: c.Path, turn: fair.NewSemaphore(1, 1), reads: connpool.New(readers, c.CPU)}
+	for l := range s.pools {
+		s.pools[l] = fair.NewSemaphore(1, 1)
 	}
 	if s.now == nil {
 		s.now = time.Now
@@ -283,21 +283,21 @@ func (s *Store) Close() error {
 // Ping checks that the store is readable and writable by writing to it. The error is
 // CodeUnavailable if it is not.
 func (s *Store) Ping(ctx context.Context) error {
-	return s.update(ctx, lane.Lookups, "ping", func(tx *sql.Tx) error {
+	return s.update(ctx, connpool.Lookups, "ping", func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO memory (name, value) VALUES ('ping', ?) ON CONFLICT DO UPDATE SET value = excluded.value`, micros(s.now()))
 		return err
 	})
 }
 
-// update runs do in a transaction that holds the write lock from its start. Lanes take
-// turns, and the organizations within a lane.
-func (s *Store) update(ctx context.Context, l lane.Lane, what string, do func(*sql.Tx) error) error {
+// update runs do in a transaction that holds the write lock from its start. Pools take
+// turns, and the organizations within a pool.
+func (s *Store) update(ctx context.Context, pool connpool.Pool, what string, do func(*sql.Tx) error) error {
 	// Two turns, so that a commit waits for one organization that is scored, and not for each.
-	organization, own := assay.OrganizationOf(ctx), strconv.Itoa(int(l))
-	if err := s.lanes[l].Acquire(ctx, organization); err != nil {
+	organization, own := assay.OrganizationOf(ctx), strconv.Itoa(int(pool))
+	if err := s.pools[pool].Acquire(ctx, organization); err != nil {
 		return s.fail(ctx, what, err)
 	}
-	defer s.lanes[l].Release(organization)
+	defer s.pools[pool].Release(organization)
 	if err := s.turn.Acquire(ctx, own); err != nil {
 		return s.fail(ctx, what, err)
 	}
@@ -305,9 +305,9 @@ func (s *Store) update(ctx context.Context, l lane.Lane, what string, do func(*s
 	return s.transact(ctx, s.w, nil, what, do)
 }
 
-// view runs do in a transaction of a lane that reads from one snapshot.
-func (s *Store) view(ctx context.Context, l lane.Lane, what string, do func(*sql.Tx) error) error {
-	leave, err := s.reads.Enter(ctx, l)
+// view runs do in a transaction of a pool that reads from one snapshot.
+func (s *Store) view(ctx context.Context, pool connpool.Pool, what string, do func(*sql.Tx) error) error {
+	leave, err := s.reads.Enter(ctx, pool)
 	if err != nil {
 		return s.fail(ctx, what, err)
 	}
@@ -315,9 +315,9 @@ func (s *Store) view(ctx context.Context, l lane.Lane, what string, do func(*sql
 	return s.transact(ctx, s.r, &sql.TxOptions{ReadOnly: true}, what, do)
 }
 
-// query runs do for a single read statement in a lane.
-func (s *Store) query(ctx context.Context, l lane.Lane, what string, do func(*sql.DB) error) error {
-	leave, err := s.reads.Enter(ctx, l)
+// query runs do for a single read statement in a pool.
+func (s *Store) query(ctx context.Context, pool connpool.Pool, what string, do func(*sql.DB) error) error {
+	leave, err := s.reads.Enter(ctx, pool)
 	if err != nil {
 		return s.fail(ctx, what, err)
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"assay/internal/store/lane"
+	"assay/internal/store/connpool"
 	"assay/internal/store/query"
 )
 
@@ -17,7 +17,7 @@ import (
 func TestEngine(t *testing.T, e query.Engine) {
 	const add, value = `INSERT INTO settings (name, value) VALUES ($1, 'x')`, "value-of-the-test"
 	insert := func(ctx context.Context, name string) error {
-		return e.Update(ctx, lane.OwnWork, "add a setting", func(tx query.Tx) error {
+		return e.Update(ctx, connpool.OwnWork, "add a setting", func(tx query.Tx) error {
 			b := new(query.Batch)
 			b.Exec(add, query.Text(name))
 			return tx.Send(ctx, b)
@@ -40,7 +40,7 @@ func TestEngine(t *testing.T, e query.Engine) {
 			b.Query(func(r query.Row) error { return r.Scan(&counts[i]) }, `SELECT count(*) FROM settings`)
 		}
 	}
-	require.NoError(t, e.View(t.Context(), lane.Pages, "count settings", count(0), count(1)))
+	require.NoError(t, e.View(t.Context(), connpool.Pages, "count settings", count(0), count(1)))
 	require.Positive(t, counts[0])
 	require.Equal(t, counts[0], counts[1])
 }

@@ -13,7 +13,7 @@ import (
 	"assay/internal/delta"
 	"assay/internal/lists"
 	"assay/internal/rules/catalog"
-	"assay/internal/store/lane"
+	"assay/internal/store/connpool"
 	"assay/internal/store/query"
 )
 
@@ -522,7 +522,7 @@ func TestExpirePassesOver(t *testing.T, st Store, e query.Engine, prefix string)
 	} {
 		var n int64
 		st := query.Statement{SQL: broken.update, Args: []any{[]byte{0xff}, query.Text(broken.service)}, Changed: &n}
-		require.NoError(t, e.Update(s.ctx(), lane.OwnWork, "break a row", func(tx query.Tx) error {
+		require.NoError(t, e.Update(s.ctx(), connpool.OwnWork, "break a row", func(tx query.Tx) error {
 			return tx.Send(s.ctx(), &query.Batch{Statements: []query.Statement{st}})
 		}))
 		require.EqualValues(t, 1, n)

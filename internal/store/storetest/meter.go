@@ -13,7 +13,7 @@ import (
 
 	"assay/internal/delta"
 	"assay/internal/rules/catalog"
-	"assay/internal/store/lane"
+	"assay/internal/store/connpool"
 	"assay/internal/store/query"
 )
 
@@ -47,7 +47,7 @@ func counted(b *query.Batch, n *int) (changed []int64) {
 	return changed
 }
 
-func (m *meter) View(ctx context.Context, l lane.Lane, operation string, steps ...func(*query.Batch)) error {
+func (m *meter) View(ctx context.Context, pool connpool.Pool, operation string, steps ...func(*query.Batch)) error {
 	n := 0
 	metered := make([]func(*query.Batch), len(steps))
 	for i, step := range steps {
@@ -56,7 +56,7 @@ func (m *meter) View(ctx context.Context, l lane.Lane, operation string, steps .
 			counted(b, &n)
 		}
 	}
-	err := m.Engine.View(ctx, l, operation, metered...)
+	err := m.Engine.View(ctx, pool, operation, metered...)
 	m.rows = max(m.rows, n)
 	return err
 }

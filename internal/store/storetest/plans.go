@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"assay/internal/delta"
-	"assay/internal/store/lane"
+	"assay/internal/store/connpool"
 	"assay/internal/store/query"
 )
 
@@ -24,7 +24,7 @@ type Recorder struct {
 }
 
 // View records the statements of the steps.
-func (r *Recorder) View(_ context.Context, _ lane.Lane, _ string, steps ...func(*query.Batch)) error {
+func (r *Recorder) View(_ context.Context, _ connpool.Pool, _ string, steps ...func(*query.Batch)) error {
 	for i, step := range steps {
 		var b query.Batch
 		step(&b)
@@ -54,7 +54,7 @@ func (r *Recorder) Send(_ context.Context, b *query.Batch) error {
 func (r *Recorder) Now(context.Context) (time.Time, error) { return epoch, nil }
 
 // Update records the statements of do.
-func (r *Recorder) Update(_ context.Context, _ lane.Lane, _ string, do func(query.Tx) error) error {
+func (r *Recorder) Update(_ context.Context, _ connpool.Pool, _ string, do func(query.Tx) error) error {
 	return do(r)
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay"
-	"assay/internal/store/lane"
+	"assay/internal/store/connpool"
 )
 
 // TestPagesLeaveRoom reads and writes more pages of one organization than there are connections, all of which
@@ -55,12 +55,12 @@ func TestPagesLeaveRoom(t *testing.T) {
 			}
 		})
 	}
-	// free returns the number of free slots of a lane.
-	free := func(ctx context.Context, l lane.Lane) (n int) {
+	// free returns the number of free slots of a pool.
+	free := func(ctx context.Context, l connpool.Pool) (n int) {
 		ctx, cancel := context.WithCancel(ctx)
 		cancel()
 		for ; n < 100; n++ {
-			leave, err := s.lanes.Enter(ctx, l)
+			leave, err := s.pools.Enter(ctx, l)
 			if err != nil {
 				break
 			}
@@ -109,7 +109,7 @@ func TestPagesLeaveRoom(t *testing.T) {
 	stop()
 	require.NoError(t, tx.Rollback(ctx))
 	visitors.Wait()
-	for l, want := range map[lane.Lane]int{lookups: 3, loads: 2, scoring: 2, pages: 2} {
+	for l, want := range map[connpool.Pool]int{lookups: 3, loads: 2, scoring: 2, pages: 2} {
 		require.Equal(t, want, free(ctx, l), "every place is given back")
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay"
-	"assay/internal/store/lane"
+	"assay/internal/store/connpool"
 )
 
 // TestPagesLeaveRoomRace reads more pages of one organization than there are connections, none of which ends, and
@@ -30,15 +30,15 @@ func TestPagesLeaveRoomRace(t *testing.T) {
 	visiting, leave := context.WithCancel(assay.WithOrganization(ctx, org))
 	var visitors sync.WaitGroup
 	for n := range callers {
-		l := lane.Pages
+		l := connpool.Pages
 		if n%2 == 0 {
-			l = lane.Scoring
+			l = connpool.Scoring
 		}
 		visitors.Go(func() {
 			_ = s.view(visiting, l, "wait", func(*sql.Tx) error { <-visiting.Done(); return nil })
 		})
 	}
-	full := func(l lane.Lane) bool {
+	full := func(l connpool.Pool) bool {
 		ended, cancel := context.WithCancel(visiting)
 		cancel()
 		leave, err := s.reads.Enter(ended, l)
@@ -47,7 +47,7 @@ func TestPagesLeaveRoomRace(t *testing.T) {
 		}
 		return err != nil
 	}
-	require.Eventually(t, func() bool { return full(lane.Pages) && full(lane.Scoring) }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return full(connpool.Pages) && full(connpool.Scoring) }, time.Minute, time.Millisecond)
 
 	otherTenant := assay.WithOrganization(ctx, other)
 	for name, call := range map[string]func() error{
@@ -89,7 +89,7 @@ func TestWritersTakeTurnsRace(t *testing.T) {
 		for n := range callers {
 			visiting := assay.WithOrganization(t.Context(), fmt.Sprint(n%4))
 			visitors.Go(func() {
-				_ = s.update(visiting, lane.Pages, "wait", func(*sql.Tx) error { <-end; return nil })
+				_ = s.update(visiting, connpool.Pages, "wait", func(*sql.Tx) error { <-end; return nil })
 			})
 		}
 		synctest.Wait()
