@@ -16,6 +16,7 @@ import (
 	"assay"
 	"assay/internal/delta"
 	"assay/internal/store/codec"
+	"assay/internal/store/connpool"
 	"assay/internal/store/query"
 )
 
@@ -39,8 +40,8 @@ func (e engine) ExpireHistory(ctx context.Context, now time.Time, start delta.Bu
 }
 
 // Chunk implements query.Engine.
-func (e engine) Chunk(ctx context.Context, operation string, do func(query.Tx) error) error {
-	return e.store.transact(ctx, scoring, operation, beginCommit, func(tx pgx.Tx) error { return do(&transaction{e.store, tx}) })
+func (e engine) Chunk(ctx context.Context, pool connpool.Pool, operation string, do func(query.Tx) error) error {
+	return e.store.transact(ctx, pool, operation, beginCommit, func(tx pgx.Tx) error { return do(&transaction{e.store, tx}) })
 }
 
 // Unavailable implements query.Engine.

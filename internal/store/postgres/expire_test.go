@@ -88,3 +88,8 @@ func TestExpireChunks(t *testing.T) {
 	s := open(t, Config{})
 	storetest.TestExpireChunks(t, s, engine{s}, &dialect)
 }
+
+func TestPatchChunks(t *testing.T) {
+	s := open(t, Config{})
+	storetest.TestPatchChunks(t, s, engine{s}, &dialect)
+}

@@ -23,9 +23,9 @@ type Engine interface {
 	// rollback. Once a statement has a lock, it sees what other transactions had committed
 	// before.
 	Update(ctx context.Context, pool connpool.Pool, operation string, do func(Tx) error) error
-	// Chunk is Update for a short transaction of the expiry or of a run in the scoring pool.
-	// Its statements find rows by key.
-	Chunk(ctx context.Context, operation string, do func(Tx) error) error
+	// Chunk is Update for a short transaction of many, such as those of the expiry. Its
+	// statements find rows by key.
+	Chunk(ctx context.Context, pool connpool.Pool, operation string, do func(Tx) error) error
 	// ExpireHistory returns the steps of the expiry that depend on the engine's storage of
 	// the history: counts, distinct sets and scores.
 	ExpireHistory(ctx context.Context, now time.Time, start delta.Bucket) []func() error

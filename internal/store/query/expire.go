@@ -101,7 +101,7 @@ func (q *Queries) Expire(ctx context.Context, now time.Time, start, metrics delt
 func (q *Queries) expireRows(ctx context.Context, table, key, condition string, before func(now time.Time) int64) error {
 	for {
 		var n int64
-		err := q.engine.Chunk(ctx, "delete old rows of "+table, func(tx Tx) error {
+		err := q.engine.Chunk(ctx, connpool.Scoring, "delete old rows of "+table, func(tx Tx) error {
 			now, err := tx.Now(ctx)
 			if err != nil {
 				return err
@@ -127,7 +127,7 @@ func walk[K any](ctx context.Context, q *Queries, operation string, chunk int, l
 			n      int
 			unread error
 		)
-		err := q.engine.Chunk(ctx, operation, func(tx Tx) (err error) {
+		err := q.engine.Chunk(ctx, connpool.Scoring, operation, func(tx Tx) (err error) {
 			next, n, unread, err = do(tx, last)
 			return err
 		})
@@ -256,7 +256,7 @@ func (q *Queries) expireServices(ctx context.Context, before int64) error {
 			return errors.Join(failure, err)
 		}
 		for chunk := range slices.Chunk(svcs, q.sql.ServiceChunk) {
-			err := q.engine.Chunk(ctx, "delete old services", func(tx Tx) error {
+			err := q.engine.Chunk(ctx, connpool.Scoring, "delete old services", func(tx Tx) error {
 				var (
 					b      Batch
 					locked []int64

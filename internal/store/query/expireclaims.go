@@ -131,7 +131,7 @@ func (q *Queries) expireClaims(ctx context.Context, start, metrics delta.Bucket)
 			found[org] += n
 		}
 		if len(p.old) > 0 {
-			err := q.engine.Chunk(ctx, "delete old claims", func(tx Tx) error { return q.deleteClaims(ctx, tx, &p, start, metrics) })
+			err := q.engine.Chunk(ctx, connpool.Scoring, "delete old claims", func(tx Tx) error { return q.deleteClaims(ctx, tx, &p, start, metrics) })
 			if q.engine.Unavailable(ctx, err) {
 				return errors.Join(failure, err)
 			}

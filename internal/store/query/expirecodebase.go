@@ -3,7 +3,9 @@
 package query
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"strconv"
 	"time"
 
@@ -19,13 +21,21 @@ const repositoriesAhead = 100
 
 // ExpireCodebase implements assay.CodebaseStore.
 func (q *Queries) ExpireCodebase(ctx context.Context, resolvedBefore time.Time) error {
-	if err := q.expireFindings(ctx, Micros(resolvedBefore)); err != nil {
-		return err
+	var failures []error
+	for _, step := range []func() error{
+		func() error { return q.expireFindings(ctx, Micros(resolvedBefore)) },
+		func() error {
+			return q.deleteRows(ctx, connpool.Scoring, "delete old onboarding states", "onboarding_states", `hash`, `expires_at < $1`, Micros(resolvedBefore), q.sql.RowChunk)
+		},
+		func() error { return q.expireRuns(ctx) },
+	} {
+		err := step()
+		failures = append(failures, err)
+		if q.engine.Unavailable(ctx, err) {
+			break
+		}
 	}
-	if err := q.deleteRows(ctx, "delete old onboarding states", "onboarding_states", `hash`, `expires_at < $1`, Micros(resolvedBefore)); err != nil {
-		return err
-	}
-	return q.expireRuns(ctx)
+	return errors.Join(failures...)
 }
 
 // expireFindings deletes findings resolved before a time. A transaction deletes those of one
@@ -33,7 +43,7 @@ func (q *Queries) ExpireCodebase(ctx context.Context, resolvedBefore time.Time) 
 func (q *Queries) expireFindings(ctx context.Context, before int64) error {
 	for {
 		found := false
-		err := q.engine.Chunk(ctx, "delete old findings", func(tx Tx) (err error) {
+		err := q.engine.Chunk(ctx, connpool.Scoring, "delete old findings", func(tx Tx) (err error) {
 			var org, repo int64
 			found, err = get(ctx, tx, []any{&org, &repo}, `SELECT r.org, r.repo FROM repositories r WHERE r.repo = (
 				SELECT f.repo FROM code_findings f WHERE f.resolved_at > 0 AND f.resolved_at < $1 ORDER BY f.resolved_at LIMIT 1)`+q.sql.LockRows, before)
@@ -41,7 +51,7 @@ func (q *Queries) expireFindings(ctx context.Context, before int64) error {
 				return err
 			}
 			b := new(Batch)
-			b.Exec(q.sql.DeleteSome(`code_findings`, `repo, id`, `resolved_at > 0 AND resolved_at < $1 AND repo = $3`), before, q.sql.RowChunk, repo)
+			b.Exec(q.sql.DeleteSome(`code_findings`, `repo, id`, `resolved_at > 0 AND resolved_at < $1 AND repo = $3`), before, documentRows, repo)
 			countFindings(b, org, repo)
 			return tx.Send(ctx, b)
 		})
@@ -52,9 +62,9 @@ func (q *Queries) expireFindings(ctx context.Context, before int64) error {
 }
 
 // expireRuns deletes the oldest runs of each repository that have ended, beyond
-// MaxRepositoryRuns.
+// MaxRepositoryRuns. It continues with the next repository after one that fails.
 func (q *Queries) expireRuns(ctx context.Context) error {
-	const operation = "delete old runs"
+	var failure error
 	for last := int64(0); ; {
 		var repos []int64
 		err := q.engine.View(ctx, connpool.Scoring, "find old runs", func(b *Batch) {
@@ -63,21 +73,20 @@ func (q *Queries) expireRuns(ctx context.Context) error {
 				last, assay.MaxRepositoryRuns, repositoriesAhead)
 		})
 		if err != nil {
-			return err
+			return errors.Join(failure, err)
 		}
 		for _, repo := range repos {
 			const old = `repo = $1 AND status > 2 AND run <= (SELECT run FROM runs WHERE repo = $1 ORDER BY run DESC LIMIT 1 OFFSET `
 			beyond := old + strconv.Itoa(assay.MaxRepositoryRuns) + `)`
-			if err := q.deleteRows(ctx, operation, "run_events", `run, seq`, `run IN (SELECT run FROM runs WHERE `+beyond+`)`, repo); err != nil {
-				return err
+			err := q.deleteRuns(ctx, connpool.Scoring, "delete old runs", beyond, repo)
+			if q.engine.Unavailable(ctx, err) {
+				return errors.Join(failure, err)
 			}
-			if err := q.deleteRows(ctx, operation, "runs", `run`, beyond, repo); err != nil {
-				return err
-			}
+			failure = cmp.Or(failure, err)
 			last = repo
 		}
 		if len(repos) < repositoriesAhead {
-			return nil
+			return failure
 		}
 	}
 }

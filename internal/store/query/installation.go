@@ -13,6 +13,14 @@ import (
 // maxAccount is the maximum length of the account of an installation in bytes.
 const maxAccount = 256
 
+// What one transaction deletes, so that its time does not depend on the sizes of the rows.
+const (
+	documentRows = 200     // rows with documents: runs and findings
+	patchesBytes = 8 << 20 // of patches
+)
+
+const errDisconnected = "the installation is being disconnected"
+
 // SaveInstallation implements assay.CodebaseStore.
 func (q *Queries) SaveInstallation(ctx context.Context, i *assay.Installation) error {
 	id, err := checkID(i.ID)
@@ -116,7 +124,7 @@ func (q *Queries) ReplaceCredential(ctx context.Context, organizationID, id stri
 func (q *Queries) DeleteInstallation(ctx context.Context, organizationID, id string) error {
 	const (
 		operation = "delete an installation"
-		ofRuns    = `run IN (SELECT run FROM runs WHERE repo = $1)`
+		ofRepo    = `repo = $1`
 	)
 	var installation int64
 	var repos []int64
@@ -136,23 +144,24 @@ func (q *Queries) DeleteInstallation(ctx context.Context, organizationID, id str
 		b.Exec(`UPDATE runs SET status = $1, ended_at = $2, holder = '' WHERE ended_at = 0 AND repo IN (SELECT repo FROM repositories WHERE installation = $3)`,
 			runCancelled, Micros(now), installation)
 		b.Exec(`UPDATE repositories SET active = 0 WHERE installation = $1`, installation)
+		// It gives no more access, also if its deletion is interrupted.
+		b.Exec(`UPDATE installations SET credential = NULL, writable = 0, status = $1, last_error = $2 WHERE installation = $3`,
+			Text(assay.InstallationSuspended), Text(errDisconnected), installation)
 		return tx.Send(ctx, b)
 	})
 	if err != nil {
 		return err
 	}
 	for _, repo := range repos {
-		for _, rows := range []struct{ table, key, condition string }{
-			{"run_events", `run, seq`, ofRuns},
-			{"code_findings", `repo, id`, `repo = $1`},
-		} {
-			if err := q.deleteRows(ctx, operation, rows.table, rows.key, rows.condition, repo); err != nil {
-				return err
-			}
+		if err := q.deleteRuns(ctx, connpool.Pages, operation, ofRepo, repo); err != nil {
+			return err
+		}
+		if err := q.deleteRows(ctx, connpool.Pages, operation, "code_findings", `repo, id`, ofRepo, repo, documentRows); err != nil {
+			return err
 		}
 	}
 	for chunk := range slices.Chunk(repos, q.sql.ServiceChunk) {
-		err := q.engine.Chunk(ctx, operation, func(tx Tx) error {
+		err := q.engine.Chunk(ctx, connpool.Pages, operation, func(tx Tx) error {
 			b := new(Batch)
 			// Lock in the order of all transactions: runs, then their repositories.
 			if q.sql.LockRows != "" {
@@ -178,15 +187,56 @@ func (q *Queries) DeleteInstallation(ctx context.Context, organizationID, id str
 	})
 }
 
-// deleteRows deletes the rows of a table that match a condition on an argument, in chunks.
-func (q *Queries) deleteRows(ctx context.Context, operation, table, key, condition string, arg int64) error {
-	for {
-		var n int64
-		err := q.engine.Chunk(ctx, operation, func(tx Tx) (err error) {
-			n, err = exec(ctx, tx, q.sql.DeleteSome(table, key, condition), arg, q.sql.RowChunk)
+// deleteRuns deletes the runs that match a condition on a repository, with their events and patches.
+func (q *Queries) deleteRuns(ctx context.Context, pool connpool.Pool, operation, condition string, repo int64) error {
+	ofRuns := `run IN (SELECT run FROM runs WHERE ` + condition + `)`
+	if err := q.deletePatches(ctx, pool, operation, ofRuns, repo); err != nil {
+		return err
+	}
+	if err := q.deleteRows(ctx, pool, operation, "run_events", `run, seq`, ofRuns, repo, q.sql.RowChunk); err != nil {
+		return err
+	}
+	return q.deleteRows(ctx, pool, operation, "runs", `run`, condition, repo, documentRows)
+}
+
+// deletePatches deletes the patches that match a condition on an argument. A patch may have as many bytes as all other
+// rows of a transaction.
+func (q *Queries) deletePatches(ctx context.Context, pool connpool.Pool, operation, condition string, arg int64) error {
+	type patch struct{ run, size int64 }
+	var found []patch
+	err := q.engine.View(ctx, pool, operation, func(b *Batch) {
+		found = nil
+		b.Query(collect(&found, func(r Row) (p patch, err error) { return p, r.Scan(&p.run, &p.size) }),
+			`SELECT run, length(patch) FROM run_patches WHERE `+condition+` ORDER BY run`, arg)
+	})
+	if err != nil {
+		return err
+	}
+	for len(found) > 0 {
+		var runs []int64
+		for size := int64(0); len(found) > 0 && (len(runs) == 0 || size+found[0].size <= patchesBytes); found = found[1:] {
+			runs, size = append(runs, found[0].run), size+found[0].size
+		}
+		err := q.engine.Chunk(ctx, pool, operation, func(tx Tx) error {
+			_, err := exec(ctx, tx, `DELETE FROM run_patches WHERE `+q.sql.In(`run`, `$1`), runs)
 			return err
 		})
-		if err != nil || n < int64(q.sql.RowChunk) {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deleteRows deletes the rows of a table that match a condition on an argument, in chunks.
+func (q *Queries) deleteRows(ctx context.Context, pool connpool.Pool, operation, table, key, condition string, arg int64, chunk int) error {
+	for {
+		var n int64
+		err := q.engine.Chunk(ctx, pool, operation, func(tx Tx) (err error) {
+			n, err = exec(ctx, tx, q.sql.DeleteSome(table, key, condition), arg, chunk)
+			return err
+		})
+		if err != nil || n < int64(chunk) {
 			return err
 		}
 	}

@@ -101,7 +101,7 @@ func (q *Queries) ImportLogRecords(ctx context.Context, organizationID string, r
 func (q *Queries) mergeLogRecords(ctx context.Context, before time.Time) error {
 	for {
 		var n int64
-		err := q.engine.Chunk(ctx, "merge log records of minutes", func(tx Tx) (err error) {
+		err := q.engine.Chunk(ctx, connpool.Scoring, "merge log records of minutes", func(tx Tx) (err error) {
 			for _, sql := range q.sql.MergeMinutes {
 				if n, err = exec(ctx, tx, sql, before.Unix(), q.sql.RowChunk); err != nil {
 					return err

@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	"assay"
+	"assay/internal/store/connpool"
 )
 
 // reviewed is a finding of a review in its stored form.
@@ -131,7 +132,7 @@ func (q *Queries) SaveReview(ctx context.Context, holder string, r *assay.Run, r
 	if err := checkJSON("instrumentation of a repository", assay.MaxDocumentBytes, repo.Instrumentation); err != nil {
 		return err
 	}
-	return q.engine.Chunk(ctx, "save a review", func(tx Tx) error {
+	return q.engine.Chunk(ctx, connpool.Scoring, "save a review", func(tx Tx) error {
 		h, err := q.holdRun(ctx, tx, holder, r.ID)
 		if err != nil {
 			return err

@@ -46,7 +46,7 @@ const errRunClaims = "the run was taken over too often: each replica that ran it
 
 // ClaimRun implements assay.CodebaseStore.
 func (q *Queries) ClaimRun(ctx context.Context, holder string, ttl time.Duration) (claimed *assay.Run, err error) {
-	err = q.engine.Chunk(ctx, "claim a run", func(tx Tx) error {
+	err = q.engine.Chunk(ctx, connpool.Scoring, "claim a run", func(tx Tx) error {
 		claimed = nil
 		if err := q.lockCodebase(ctx, tx, 0); err != nil {
 			return err
@@ -162,7 +162,7 @@ func (q *Queries) UpdateRun(ctx context.Context, holder string, r *assay.Run, ev
 			return err
 		}
 	}
-	return q.engine.Chunk(ctx, "save a run", func(tx Tx) error {
+	return q.engine.Chunk(ctx, connpool.Scoring, "save a run", func(tx Tx) error {
 		h, err := q.holdRun(ctx, tx, holder, r.ID)
 		if err != nil {
 			return err

@@ -113,7 +113,7 @@ func (q *Queries) claimableWebhook() string {
 
 // ClaimDelivery implements assay.WebhookStore.
 func (q *Queries) ClaimDelivery(ctx context.Context, holder string, ttl time.Duration, perOrganization int) (claimed *assay.ClaimedDelivery, err error) {
-	err = q.engine.Chunk(ctx, "claim a delivery", func(tx Tx) error {
+	err = q.engine.Chunk(ctx, connpool.Scoring, "claim a delivery", func(tx Tx) error {
 		claimed = nil
 		now, err := tx.Now(ctx)
 		if err != nil {
@@ -184,7 +184,7 @@ func (q *Queries) CompleteDelivery(ctx context.Context, holder string, d *assay.
 	if status == 0 {
 		return assay.Errorf(assay.CodeInvalid, "unknown status %q of a delivery", string(result.Status))
 	}
-	return q.engine.Chunk(ctx, "save a delivery", func(tx Tx) error {
+	return q.engine.Chunk(ctx, connpool.Scoring, "save a delivery", func(tx Tx) error {
 		var webhook int64
 		lost := func() error { return fmt.Errorf("lease of webhook %s: %w", d.WebhookID, delta.ErrLeaseLost) }
 		if err := need(ctx, tx, lost, []any{&webhook},

@@ -34,8 +34,8 @@ func (e engine) ExpireHistory(ctx context.Context, now time.Time, start delta.Bu
 }
 
 // Chunk implements query.Engine.
-func (e engine) Chunk(ctx context.Context, operation string, do func(query.Tx) error) error {
-	return e.Update(ctx, connpool.Scoring, operation, do)
+func (e engine) Chunk(ctx context.Context, pool connpool.Pool, operation string, do func(query.Tx) error) error {
+	return e.Update(ctx, pool, operation, do)
 }
 
 // Unavailable implements query.Engine.

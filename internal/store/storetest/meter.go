@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"assay"
 	"assay/internal/delta"
 	"assay/internal/rules/catalog"
 	"assay/internal/store/connpool"
@@ -61,9 +62,9 @@ func (m *meter) View(ctx context.Context, pool connpool.Pool, operation string, 
 	return err
 }
 
-func (m *meter) Chunk(ctx context.Context, operation string, do func(query.Tx) error) error {
+func (m *meter) Chunk(ctx context.Context, pool connpool.Pool, operation string, do func(query.Tx) error) error {
 	m.done[operation]++
-	return m.Engine.Chunk(ctx, operation, func(tx query.Tx) error {
+	return m.Engine.Chunk(ctx, pool, operation, func(tx query.Tx) error {
 		metered := &meteredTx{Tx: tx}
 		err := do(metered)
 		m.rows = max(m.rows, metered.n)
@@ -142,4 +143,65 @@ func TestExpireChunks(t *testing.T, st Store, e query.Engine, d *query.Dialect) 
 	}
 	require.Positive(t, m.rows)
 	require.LessOrEqual(t, m.rows, most)
+}
+
+// TestPatchChunks deletes many large patches. Each transaction deletes some megabytes of them, and one that fails delays
+// neither the patches of other repositories nor the end of access. e and d are the engine and the dialect of st.
+func TestPatchChunks(t *testing.T, st Store, e query.Engine, d *query.Dialect) {
+	const many, most = 20, 8
+	s := &suite{Store: st, t: t, clock: new(clock)}
+	ctx, org := t.Context(), s.organization()
+	i := s.installation(org)
+	i.Credential, i.Write = []byte("sealed"), true
+	require.NoError(t, s.SaveInstallation(ctx, i))
+	repos := s.repositories(i, "a", "b")
+	patch := func(r *assay.Repository, n int) {
+		t.Helper()
+		for range n {
+			run := s.started(r, "replica")
+			require.NoError(t, s.SavePatch(ctx, "replica", run.ID, make([]byte, assay.MaxPatchBytes)))
+			s.end("replica", run)
+		}
+	}
+	var before []int64 // patches before each transaction
+	fails := 0         // the transaction that fails
+	m := &meter{Engine: e, done: make(map[string]int)}
+	m.fail = func(string, int) bool {
+		before = append(before, s.rows()["run_patches"])
+		return len(before) == fails
+	}
+	q := query.New(m, d)
+	deletesPieces := func() {
+		t.Helper()
+		for n, left := range append(before, s.rows()["run_patches"])[1:] {
+			require.LessOrEqual(t, before[n]-left, int64(most))
+		}
+	}
+
+	for _, r := range repos {
+		patch(r, many)
+		for range assay.MaxRepositoryRuns {
+			require.NoError(t, s.CancelRun(ctx, org, s.schedule(r, "").ID))
+		}
+	}
+	fails = 3 // after those of findings and states: the first repository
+	require.ErrorIs(t, q.ExpireCodebase(ctx, epoch), errMeter)
+	require.EqualValues(t, many, s.rows()["run_patches"], "those of the repository that failed")
+	require.NoError(t, q.ExpireCodebase(ctx, epoch))
+	require.Zero(t, s.rows()["run_patches"])
+	deletesPieces()
+
+	patch(repos[0], many)
+	before, fails = nil, 2
+	require.ErrorIs(t, q.DeleteInstallation(ctx, org, i.ID), errMeter)
+	require.Positive(t, s.rows()["run_patches"])
+	left, err := s.Installations(ctx, org)
+	require.NoError(t, err)
+	require.Len(t, left, 1)
+	require.Empty(t, left[0].Credential)
+	require.False(t, left[0].Write)
+	require.Equal(t, assay.InstallationSuspended, left[0].Status)
+	require.NoError(t, q.DeleteInstallation(ctx, org, i.ID))
+	require.Zero(t, s.rows()["run_patches"])
+	deletesPieces()
 }

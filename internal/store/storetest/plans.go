@@ -42,7 +42,9 @@ func (r *Recorder) View(_ context.Context, _ connpool.Pool, _ string, steps ...f
 }
 
 // Chunk records the statements of do.
-func (r *Recorder) Chunk(_ context.Context, _ string, do func(query.Tx) error) error { return do(r) }
+func (r *Recorder) Chunk(_ context.Context, _ connpool.Pool, _ string, do func(query.Tx) error) error {
+	return do(r)
+}
 
 // Send records the statements of a batch.
 func (r *Recorder) Send(_ context.Context, b *query.Batch) error {
