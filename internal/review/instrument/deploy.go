@@ -36,6 +36,10 @@ func (s *service) deployments(images []*configfile.File, starts func(f *configfi
 	if starts == nil {
 		starts = func(*configfile.File, *yaml.Node) []variable { return nil }
 	}
+	staged := make(map[string]stages, len(images))
+	for _, f := range images {
+		staged[f.Path] = stagesOf(f)
+	}
 	for _, f := range s.configs {
 		written := generated.Match(f.Source[:min(len(f.Source), headerBytes)])
 		for _, deployed := range f.Services {
@@ -49,7 +53,7 @@ func (s *service) deployments(images []*configfile.File, starts func(f *configfi
 					continue
 				}
 				container := child(configfile.Get(f.YAML, "services"), deployed.Name)
-				target, other := s.target(f, deployed, images)
+				target, other := s.target(f, deployed, staged)
 				if other {
 					continue
 				}
@@ -102,27 +106,35 @@ func (s *service) builds(f *configfile.File, deployed configfile.Service, images
 // dockerStage matches the beginning of a stage: its base and its name.
 var dockerStage = regexp.MustCompile(`(?im)^[ \t]*FROM[ \t]+(?:--\S+[ \t]+)*(\S+)(?:[ \t]+AS[ \t]+(\S+))?[ \t\r]*$`)
 
+// stages are the stages of a Dockerfile.
+type stages struct {
+	bases map[string]string // images, by the names of stages in lower case
+	last  string
+}
+
+func stagesOf(f *configfile.File) stages {
+	found := stages{bases: map[string]string{}}
+	for _, m := range dockerStage.FindAllSubmatch(f.Source, -1) {
+		base, stage := strings.ToLower(string(m[1])), strings.ToLower(string(m[2]))
+		found.bases[stage] = cmp.Or(found.bases[base], base)
+		found.last = stage
+	}
+	return found
+}
+
 // target returns the stage that a Compose file builds instead of the last one of the image, which is the one that is changed. It
 // returns "" for none, and in Go, whose programs contain what they need. The stage is another program's if its base has no runtime
-// of the service.
-func (s *service) target(f *configfile.File, deployed configfile.Service, images []*configfile.File) (name string, other bool) {
+// of the service. images are the stages of the Dockerfiles, by path.
+func (s *service) target(f *configfile.File, deployed configfile.Service, images map[string]stages) (name string, other bool) {
 	target := configfile.Text(configfile.Get(f.YAML, "services", deployed.Name, "build", "target"))
 	_, file := buildOf(f, deployed.Name)
-	i := slices.IndexFunc(images, func(f *configfile.File) bool { return f.Path == file })
+	image, found := images[file]
 	runtime := map[string]*runtime{configfile.NPM: runtimeNode, configfile.PyPI: runtimePython, configfile.Maven: runtimeJava}[s.manifests[0].Ecosystem]
-	if target == "" || i < 0 || runtime == nil {
+	if target == "" || !found || runtime == nil {
 		return "", false
 	}
-	stages := dockerStage.FindAllSubmatch(images[i].Source, -1)
-	bases := map[string]string{} // by the names of stages
-	last := ""
-	for _, m := range stages {
-		base, stage := strings.ToLower(string(m[1])), strings.ToLower(string(m[2]))
-		bases[stage] = cmp.Or(bases[base], base)
-		last = stage
-	}
-	base, known := bases[strings.ToLower(target)]
-	if !known || last == strings.ToLower(target) {
+	base, known := image.bases[strings.ToLower(target)]
+	if !known || image.last == strings.ToLower(target) {
 		return "", false
 	}
 	return target, !strings.Contains(base, "$") && !runtime.base.MatchString(base)
