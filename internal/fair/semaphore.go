@@ -11,7 +11,8 @@ import (
 
 // Semaphore limits the number of concurrent holders. Of the waiting keys, the one with the fewest holders is admitted
 // next, so a key within its share waits for at most one holder to end, and for other keys within their share. Keys
-// with the same number of holders take turns, as do Enter and Acquire for a key. The callers limit the number of waiters. It is safe for concurrent use.
+// with the same number of holders take turns, as do Enter and Acquire for a key. The callers limit the number of
+// waiters. It is safe for concurrent use.
 type Semaphore struct {
 	n      int     // maximum holders
 	each   int     // maximum holders per key
