@@ -346,7 +346,7 @@ func (w *World) insight(row *assay.ServiceRow, rule string, rng *rand.Rand) *ass
 		TraceID:     fmt.Sprintf("%016x%016x", rng.Uint64(), rng.Uint64()),
 		TelemetryAt: row.LastSeenAt, DetectedAt: Now.Add(-time.Duration(rng.IntN(20*24*60)) * time.Minute),
 		Attributes: map[string]any{
-			"signal_type":         "TRACES",
+			"signal_type":         strings.ToUpper(string(info.Signal)) + "S",
 			"resource_attributes": `{"deployment.environment.name":"` + row.Environment + `","service.name":"` + row.Name + `","service.version":"` + row.Version + `","telemetry.sdk.language":"go","telemetry.sdk.version":"1.47.0"}`,
 			"observations_total":  int64(w.observed[row.ID+rule]),
 			"violations_total":    int64(w.failed[row.ID+rule]),
