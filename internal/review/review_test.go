@@ -247,6 +247,12 @@ func TestOnePlaceIsReportedOnce(t *testing.T) {
 	shared := "x-env: &env\n  API_KEY: 9f8b7c6d5e4f3a2b1c0d\nservices:\n  a: {image: a, environment: *env}\n  b: {image: b, environment: *env}\n"
 	r := review(t, Options{Root: tree(t, map[string]string{"compose.yaml": shared}), Checks: check.All()[secret : secret+1]})
 	require.Equal(t, []string{"compose.yaml:2 secret-in-config"}, at(r), "a variable of several services")
+
+	keys := "package p\n\nimport \"go.opentelemetry.io/otel/attribute\"\n\nconst methodKey = attribute.Key(\"http.method\")\nconst url = \"http.url\"\n"
+	set := "package p\n\nimport (\n\t\"go.opentelemetry.io/otel/attribute\"\n\t\"go.opentelemetry.io/otel/trace\"\n)\n\n" +
+		"func set(s trace.Span) {\n\ts.SetAttributes(methodKey.String(\"GET\"), attribute.String(url, \"/\"))\n}\n"
+	r = review(t, Options{Root: tree(t, map[string]string{"keys.go": keys, "set.go": set}), Only: []string{"semconv-deprecated"}})
+	require.Equal(t, []string{"keys.go:5 semconv-deprecated", "set.go:9 semconv-deprecated"}, at(r), "a key, and a constant that is a key where it is set")
 }
 
 func TestPanicIsAnErrorOfTheFile(t *testing.T) {

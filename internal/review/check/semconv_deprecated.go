@@ -56,8 +56,8 @@ var semconvDeprecated = &Check{
 		for i := range u.Attributes {
 			a := &u.Attributes[i]
 			key, ok := u.Key(a.Key)
-			if !ok || !deprecatedKey(key) {
-				continue
+			if !ok || !deprecatedKey(key) || u.SharedKey(a.Key) {
+				continue // a shared key is reported where it is defined
 			}
 			if _, known := u.Known(a.Key); !known && literal(u, a.Key).Kind != syntax.String {
 				continue // a constant of an old version of the conventions' package

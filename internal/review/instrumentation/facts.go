@@ -188,6 +188,12 @@ func (u *Uses) constant(n *syntax.Node) (string, bool) {
 	return c.Value, ok
 }
 
+// SharedKey reports whether an expression is an attribute key that another file defines as one: attribute.Key("k").
+func (u *Uses) SharedKey(n *syntax.Node) bool {
+	c, _ := u.shared(n)
+	return c.Key
+}
+
 // shared returns the constant of another file that an expression is.
 func (u *Uses) shared(n *syntax.Node) (Constant, bool) {
 	if u.packages == nil {

@@ -511,8 +511,7 @@ func (g golang) isKey(n *syntax.Node) bool {
 			return true
 		}
 		if g.module(n.Children[0]) != "" {
-			c, _ := g.shared(n)
-			return c.Key
+			return g.SharedKey(n)
 		}
 	case syntax.Name:
 	default:
@@ -520,8 +519,7 @@ func (g golang) isKey(n *syntax.Node) bool {
 	}
 	def := g.File.Definition(n)
 	if def == nil {
-		c, _ := g.shared(n)
-		return c.Key
+		return g.SharedKey(n)
 	}
 	if strings.HasSuffix(def.Type, "attribute.Key") {
 		return true
