@@ -30,6 +30,7 @@ var contextLost = &Check{
 		for _, s := range u.Spans {
 			parents[s.Context] = true
 		}
+		traced := tracedFunctions(u)
 		for n := range u.File.Root.All() {
 			if n.Kind != syntax.Call && n.Kind != syntax.Name && n.Kind != syntax.Member || !fresh(u, n) {
 				continue
@@ -46,11 +47,11 @@ var contextLost = &Check{
 				continue
 			}
 			if derivesContext(call) || call.Kind == syntax.Assign {
-				if call, ctx = derivedUse(u, n, ended); call == nil {
+				if call, ctx = derivedUse(u, n, ended, traced); call == nil {
 					continue
 				}
 			}
-			if call.Kind != syntax.Call || call.Callee() == ctx || !parents[ctx] && !propagates(u, call, ctx) || outlives(n, ended) {
+			if call.Kind != syntax.Call || call.Callee() == ctx || !parents[ctx] && !propagates(u, call, ctx, traced) || outlives(n, ended) {
 				continue
 			}
 			f := Finding{Subject: name(call), Message: fmt.Sprintf("`%s` gets a fresh context although `%s` is at hand.", brief(u, call.Callee()), hand)}
@@ -182,7 +183,7 @@ func derivesContext(call *syntax.Node) bool {
 
 // derivedUse returns the first call that gets a fresh context through a variable of the function, and the argument, nil if
 // there is none or the variable has another use.
-func derivedUse(u *instrumentation.Uses, n *syntax.Node, ended map[*syntax.Node]int) (call, ctx *syntax.Node) {
+func derivedUse(u *instrumentation.Uses, n *syntax.Node, ended map[*syntax.Node]int, traced map[string]bool) (call, ctx *syntax.Node) {
 	assign := n.Enclosing(syntax.Assign, syntax.Func, syntax.Block)
 	if u.File.Language != syntax.Go || assign == nil || assign.Kind != syntax.Assign || assign.Targets()[0].Kind != syntax.Name || assign.Targets()[0].Text == "_" {
 		return nil, nil
@@ -196,22 +197,50 @@ func derivedUse(u *instrumentation.Uses, n *syntax.Node, ended map[*syntax.Node]
 		if c.Parent.Kind != syntax.Call || c.Parent.Arg(0) != c || outlives(c, ended) || derivesContext(c.Parent) {
 			return nil, nil
 		}
-		if call == nil && propagates(u, c.Parent, c) {
+		if call == nil && propagates(u, c.Parent, c, traced) {
 			call, ctx = c.Parent, c
 		}
 	}
 	return call, ctx
 }
 
-// propagates reports whether a call passes the context on to instrumentation: it starts a span, or is a call to
-// another service or a database.
-func propagates(u *instrumentation.Uses, call, ctx *syntax.Node) bool {
+// tracedFunctions returns the functions of a Go file that start a span with the context that they get: "place", and
+// "Service.Place" for a method.
+func tracedFunctions(u *instrumentation.Uses) map[string]bool {
+	traced := map[string]bool{}
+	if u.File.Language != syntax.Go {
+		return traced
+	}
+	for _, s := range u.Spans {
+		fn := s.Start.Enclosing(syntax.Func)
+		if fn == nil || fn.Text == "" || s.Context == nil || s.Context.Kind != syntax.Name {
+			continue
+		}
+		params := fn.Params()
+		switch slices.IndexFunc(params, func(p *syntax.Node) bool { return p.Text == s.Context.Text }) {
+		case 0:
+			traced[fn.Text] = true
+		case 1:
+			traced[method(params[0], fn.Text)] = true
+		}
+	}
+	return traced
+}
+
+// method returns the name of a method of a receiver's type.
+func method(receiver *syntax.Node, name string) string {
+	return strings.TrimPrefix(receiver.Type, "*") + "." + name
+}
+
+// propagates reports whether a call passes the context on to instrumentation: it starts a span, calls a traced function, or
+// is a call to another service or a database.
+func propagates(u *instrumentation.Uses, call, ctx *syntax.Node, traced map[string]bool) bool {
 	if i, ok := slices.BinarySearchFunc(u.Spans, call.Start, func(s *instrumentation.Span, at int) int { return cmp.Compare(s.Start.Start, at) }); ok && u.Spans[i].Start == call {
 		return true
 	}
 	recv, m := call.Method()
 	if recv == nil {
-		return false
+		return call.Arg(0) == ctx && traced[name(call)]
 	}
 	switch u.File.Language {
 	case syntax.JavaScript, syntax.TypeScript:
@@ -228,8 +257,8 @@ func propagates(u *instrumentation.Uses, call, ctx *syntax.Node) bool {
 	if contextCalls[m] {
 		return true
 	}
-	if def := u.File.Definition(recv); def != nil && strings.HasSuffix(def.Type, "Client") {
-		return true // of gRPC
+	if def := u.File.Definition(recv); def != nil && (strings.HasSuffix(def.Type, "Client") || def.Kind == syntax.Param && traced[method(def, m)]) {
+		return true // a client of gRPC, or a traced method
 	}
 	if _, ok := u.File.Imported(name(recv)); !ok && methodsOfServices.any(words(name(recv))) {
 		return true
