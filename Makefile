@@ -66,8 +66,9 @@ TESTED = $(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPat
 RACE = $(GO) test -vet=off -race -gcflags=modernc.org/sqlite/lib=-race=0 -timeout 4h
 # The runs of e2e mostly wait, so they begin first, beside the others.
 E2E = $(VARIANT) $(GO) test -vet=off -timeout 4h ./e2e
-# These tests of e2e run once: they use no store, or as TestFix/node does, and differ in the programs that they change.
-ONCE := ^(TestMigrate|TestRemedies|TestNodeSnippets|TestPythonSnippets|TestFixThatBreaksATest|TestInstrument|TestModelFix|TestModelInstruments)$$|^TestFix$$/^go$$
+# These tests of e2e run once: they use no store, or as TestFix/node does, and differ in the programs that they change. Those in a
+# browser walk through pages, which read only what the REST API reads; with PostgreSQL, the two others in a browser suffice.
+ONCE := ^(TestANewUserInABrowser|TestARepositoryInABrowser|TestMigrate|TestRemedies|TestNodeSnippets|TestPythonSnippets|TestFixThatBreaksATest|TestInstrument|TestModelFix|TestModelInstruments)$$|^TestFix$$/^go$$
 
 .PHONY: test-go
 test-go: build build-faults $(AXE) $(OTEL_NODE) $(MCP_NODE) ## run only the Go tests (lint includes vet)
