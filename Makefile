@@ -61,9 +61,9 @@ RACES := internal/codebase/propose internal/review/migrate internal/review/trees
 SOME := $(addprefix assay/,$(RACES))
 # The packages with tests: go test would compile the others too.
 TESTED = $(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...)
-# SQLite itself, C code translated to Go, is compiled without the race detector, which makes it ten times slower: it
-# accesses only its own memory, and its locks are those of package sync, which the detector sees.
-RACE = $(GO) test -vet=off -race -gcflags=modernc.org/sqlite/lib=-race=0 -timeout 4h
+# SQLite itself, C code translated to Go, and the compiler of wazero are compiled without the race detector, which makes
+# them ten times slower: they access only their own memory, and their locks are those of package sync, which the detector sees.
+RACE = $(GO) test -vet=off -race -gcflags=modernc.org/sqlite/lib=-race=0 -gcflags=github.com/tetratelabs/wazero/internal/engine/wazevo/...=-race=0 -timeout 4h
 # The runs of e2e mostly wait, so they begin first, beside the others.
 E2E = $(VARIANT) $(GO) test -vet=off -timeout 4h ./e2e
 # These tests of e2e run once: they use no store, or as TestFix/node does, and differ in the programs that they change. Those in a
