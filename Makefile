@@ -25,7 +25,9 @@ help: ## list the targets
 # The program, the linter and the tests without the race detector use the same variant of each
 # package, which is compiled once.
 VARIANT = CGO_ENABLED=0 GOFLAGS='$(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -trimpath'
-BUILD = $(VARIANT) $(GO) build -ldflags '$(LDFLAGS)'
+# With less garbage collection the compiler takes a seventh less CPU time. Tests run with the usual collection.
+COMPILE = GOGC=400 $(VARIANT) $(GO)
+BUILD = $(COMPILE) build -ldflags '$(LDFLAGS)'
 
 .PHONY: build
 build: ## build bin/assay, a static binary
@@ -116,7 +118,7 @@ fmt: $(LINT) ## format all code
 	$(LINT) fmt
 
 $(LINT): tools/go.mod
-	cd tools && $(VARIANT) $(GO) build -o ../$(TOOLS)/ github.com/golangci/golangci-lint/v2/cmd/golangci-lint golang.org/x/vuln/cmd/govulncheck
+	cd tools && $(COMPILE) build -o ../$(TOOLS)/ github.com/golangci/golangci-lint/v2/cmd/golangci-lint golang.org/x/vuln/cmd/govulncheck
 	@touch $(LINT)
 
 # The programs of a release: helm, cyclonedx-gomod and image.
