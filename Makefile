@@ -39,15 +39,22 @@ build-faults:
 	$(BUILD) -tags faults -o bin/assay-faults ./cmd/assay
 
 # Tests run these programs. Without the variables they build their own.
-test-go contract faults: export ASSAY_BINARY := $(CURDIR)/bin/assay
-test-go contract faults: export ASSAY_FAULTS_BINARY := $(CURDIR)/bin/assay-faults
+test-e2e test-e2e-postgres test-packages contract faults: export ASSAY_BINARY := $(CURDIR)/bin/assay
+test-e2e test-e2e-postgres test-packages contract faults: export ASSAY_FAULTS_BINARY := $(CURDIR)/bin/assay-faults
 
 .PHONY: run
 run: build ## run a server with simulated services and print their scores
 	@bin/assay demo
 
 .PHONY: test
-test: deps build lint test-go check-vuln ## run all checks: lint, tests with the race detector, end-to-end tests
+test: deps build ## run all checks: lint, tests with the race detector, end-to-end tests
+	$(COMPILE) list -deps -test -export ./... >/dev/null
+	$(BESIDE) test-e2e test-e2e-postgres lint test-packages check-vuln
+
+# The tests of e2e mostly wait, so their two runs begin first, and the other targets run beside them, one after the other.
+# The output of a target follows at its end, and every target runs even if another fails. All use the packages that the
+# first line of test compiles.
+BESIDE = +$(MAKE) --no-print-directory --jobs=3 --output-sync=target --keep-going
 
 # Packages that run without the race detector, which makes them ten times slower: packages whose
 # tests use one goroutine, and faults, which tests a release build in another process, as e2e does.
@@ -66,19 +73,27 @@ TESTED = $(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPat
 # SQLite itself, C code translated to Go, and the compiler of wazero are compiled without the race detector, which makes
 # them ten times slower: they access only their own memory, and their locks are those of package sync, which the detector sees.
 RACE = $(GO) test -vet=off -race -gcflags=modernc.org/sqlite/lib=-race=0 -gcflags=github.com/tetratelabs/wazero/internal/engine/wazevo/...=-race=0 -timeout 4h
-# The runs of e2e mostly wait, so they begin first, beside the others.
 E2E = $(VARIANT) $(GO) test -vet=off -timeout 4h ./e2e
 # These tests of e2e run once: they use no store, or as TestFix/node does, and differ in the programs that they change. Those in a
 # browser walk through pages, which read only what the REST API reads; with PostgreSQL, the two others in a browser suffice.
 ONCE := ^(TestANewUserInABrowser|TestARepositoryInABrowser|TestMigrate|TestRemedies|TestNodeSnippets|TestPythonSnippets|TestFixThatBreaksATest|TestInstrument|TestModelFix|TestModelInstruments)$$|^TestFix$$/^go$$
 
 .PHONY: test-go
-test-go: build build-faults $(AXE) $(OTEL_NODE) $(MCP_NODE) ## run only the Go tests (lint includes vet)
-	$(E2E) & pids=$$!; $(E2E) -skip '$(ONCE)' -args -store postgres & pids+=" $$!"; failed=0; \
+test-go: ## run only the Go tests (lint includes vet)
+	$(BESIDE) test-e2e test-e2e-postgres test-packages
+
+.PHONY: test-e2e test-e2e-postgres test-packages
+test-e2e test-e2e-postgres test-packages: build build-faults $(AXE) $(OTEL_NODE) $(MCP_NODE)
+test-e2e:
+	$(E2E)
+test-e2e-postgres:
+	$(E2E) -skip '$(ONCE)' -args -store postgres
+test-packages:
+	@failed=0; \
 	$(VARIANT) $(GO) test -vet=off -timeout 4h $(PLAIN) $(SOME) || failed=1; \
 	$(RACE) $(filter-out assay/e2e $(PLAIN) $(SOME),$(TESTED)) || failed=1; \
 	$(RACE) $(SOME) -run '^TestStore$$/(Concurrency|.*Race)$$|Race$$' || failed=1; \
-	for pid in $$pids; do wait $$pid || failed=1; done; exit $$failed
+	exit $$failed
 
 .PHONY: contract
 contract: build ## call every REST operation of a server; print operations and statuses
