@@ -455,14 +455,12 @@ func (r *goRewriter) importEdits() []edit {
 		}
 	}
 	var edits []edit
-	if len(specs) > 0 {
-		for _, spec := range specs {
-			start, end := r.unit.span(spec)
-			if d, ok := r.parents[spec].(*ast.GenDecl); ok && !d.Lparen.IsValid() {
-				start, end = r.unit.span(d)
-			}
-			edits = append(edits, lineEdit(r.f.source, start, end))
+	for _, spec := range specs {
+		start, end := r.unit.span(spec)
+		if d, ok := r.parents[spec].(*ast.GenDecl); ok && !d.Lparen.IsValid() {
+			start, end = r.unit.span(d)
 		}
+		edits = append(edits, lineEdit(r.f.source, start, end))
 	}
 	return append(edits, r.addImports(specs, std, other)...)
 }
@@ -477,22 +475,17 @@ func (r *goRewriter) addImports(specs []*ast.ImportSpec, std, other []string) []
 		}
 	}
 	if block == nil {
-		all := append(slices.Clone(std), other...)
-		if len(all) == 0 {
+		var groups []string
+		for _, lines := range [][]string{std, other} {
+			if len(lines) > 0 {
+				groups = append(groups, "\t"+strings.Join(lines, "\n\t")+"\n")
+			}
+		}
+		if len(groups) == 0 {
 			return nil
 		}
-		text := "\n\nimport (\n"
-		for _, line := range std {
-			text += "\t" + line + "\n"
-		}
-		if len(std) > 0 && len(other) > 0 {
-			text += "\n"
-		}
-		for _, line := range other {
-			text += "\t" + line + "\n"
-		}
 		_, at := r.unit.span(r.f.tree.Name)
-		return []edit{{at, at, text + ")"}}
+		return []edit{{at, at, "\n\nimport (\n" + strings.Join(groups, "\n") + ")"}}
 	}
 	lineOf := func(n ast.Node) int {
 		start, _ := r.unit.span(n)
@@ -543,15 +536,10 @@ func (r *goRewriter) addImports(specs []*ast.ImportSpec, std, other []string) []
 		}
 	}
 	if place < 0 {
-		end := r.unit.fset.PositionFor(block.Rparen, false).Offset
-		text := ""
+		place = r.unit.fset.PositionFor(block.Rparen, false).Offset
 		if isStd(block.Specs[len(block.Specs)-1].(*ast.ImportSpec)) && len(other) > 0 {
-			text = "\n"
+			edits = append(edits, edit{place, place, "\n"})
 		}
-		if len(other) > 0 {
-			edits = append(edits, edit{end, end, text + "\t" + strings.Join(other, "\n\t") + "\n"})
-		}
-		return edits
 	}
 	insert(place, other)
 	return edits
@@ -1188,7 +1176,7 @@ func (r *goRewriter) verify() {
 				return true
 			}
 			if s, ok := r.parents[n].(*ast.SelectorExpr); ok && s.Sel == n {
-				if blocked[n] || r.isPackage(s.X) && !r.pkgDone(s.X) {
+				if r.isPackage(s.X) && !r.done[s.X.(*ast.Ident)] {
 					return true // named with its package
 				}
 				r.unit.block(r.f, n, "%s is in no table.", r.brief(s))
@@ -1225,8 +1213,6 @@ func (r *goRewriter) isPackage(e ast.Expr) bool {
 	_, ok = r.info.Uses[id].(*types.PkgName)
 	return ok
 }
-
-func (r *goRewriter) pkgDone(e ast.Expr) bool { return r.done[e.(*ast.Ident)] }
 
 func (r *goRewriter) unknown(t types.Type) bool {
 	return t == nil || t == types.Typ[types.Invalid]
@@ -1298,13 +1284,6 @@ func (r *goRewriter) prints(c *ast.CallExpr) bool {
 
 // covered reports whether an edit replaces an expression that has the type of a source library by one that has not.
 func (r *goRewriter) covered(e ast.Expr) bool {
-	switch e := ast.Unparen(e).(type) {
-	case *ast.CallExpr:
-		switch goRows[r.symbol(e.Fun)].to {
-		case "":
-			return false
-		}
-		return goRows[r.symbol(e.Fun)].plain
-	}
-	return false
+	c, name := r.call(e)
+	return c != nil && goRows[name].to != "" && goRows[name].plain
 }

@@ -48,22 +48,19 @@ func (r *goRewriter) config(s *ast.AssignStmt) bool {
 	if !ok || r.info.Defs[id] == nil || len(r.uses(r.info.Defs[id])) != 1 {
 		return false
 	}
-	setup, ok := r.configuration(lit)
-	if !ok {
-		return false
-	}
+	setup := r.configuration(lit)
 	r.configs[r.info.Defs[id]] = setup
-	return true
+	return setup != nil
 }
 
-// configuration reads a literal.
-func (r *goRewriter) configuration(lit *ast.CompositeLit) (*jaegerSetup, bool) {
+// configuration reads a literal. It returns nil if no table knows it.
+func (r *goRewriter) configuration(lit *ast.CompositeLit) *jaegerSetup {
 	setup := &jaegerSetup{service: `""`}
 	r.markName(lit.Type)
 	for _, e := range lit.Elts {
 		kv, ok := e.(*ast.KeyValueExpr)
 		if !ok {
-			return nil, false
+			return nil
 		}
 		r.mark(kv.Key)
 		switch field := r.code(kv.Key); field {
@@ -74,17 +71,17 @@ func (r *goRewriter) configuration(lit *ast.CompositeLit) (*jaegerSetup, bool) {
 		case "Sampler":
 			if !r.jaegerSampler(kv.Value, setup) {
 				r.fail(kv.Value, "The sampler is in no table: constant and probabilistic ones are.")
-				return nil, false
+				return nil
 			}
 		case "Reporter":
 			r.mark(kv.Value)
 			r.note(kv.Value, "The exporter reads its endpoint from OTEL_EXPORTER_OTLP_ENDPOINT. Set it where the address of the Jaeger agent or collector is configured.")
 		default:
 			r.fail(kv, "The field %s of the configuration is in no table.", field)
-			return nil, false
+			return nil
 		}
 	}
-	return setup, true
+	return setup
 }
 
 func (r *goRewriter) jaegerSampler(e ast.Expr, setup *jaegerSetup) bool {
@@ -158,16 +155,9 @@ func (r *goRewriter) jaegerSetupOf(c *ast.CallExpr) *jaegerSetup {
 	}
 	config := ast.Unparen(method(c))
 	if lit, ok := config.(*ast.CompositeLit); ok {
-		if setup, ok := r.configuration(lit); ok {
-			return setup
-		}
-		return nil
+		return r.configuration(lit)
 	}
-	o := r.object(config)
-	if o == nil || r.configs[o] == nil {
-		return nil
-	}
-	return r.configs[o]
+	return r.configs[r.object(config)]
 }
 
 func (r *goRewriter) newTracer(c *ast.CallExpr, setup *jaegerSetup) string {
@@ -412,10 +402,7 @@ func ocStartRemote(r *goRewriter, c *ast.CallExpr) (string, bool) {
 }
 
 func (r *goRewriter) ocStart(c *ast.CallExpr, parent string, name ast.Expr, options []ast.Expr) (string, bool) {
-	args := []string{parent, r.text(name)}
-	for _, o := range options {
-		args = append(args, r.text(o))
-	}
+	args := append([]string{parent, r.text(name)}, lists.Map(options, func(o ast.Expr) string { return r.text(o) })...)
 	more := ""
 	if c.Ellipsis.IsValid() {
 		more = "..."
@@ -709,12 +696,11 @@ func (r *goRewriter) ratio(rate ast.Expr) string {
 	return fmt.Sprintf("%s.WithSampler(%[1]s.ParentBased(%[1]s.TraceIDRatioBased(%s)))", r.use("sdktrace"), r.text(rate))
 }
 
-func ddStop(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
-	return []string{r.helper("stopTracing") + "()"}, r.startsHere()
-}
-
-func ddFlush(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
-	return []string{r.helper("flushTraces") + "()"}, r.startsHere()
+// ddCall rewrites a call of the tracer to one of a function that the migration adds.
+func ddCall(helper string) func(*goRewriter, *ast.CallExpr) ([]string, bool) {
+	return func(r *goRewriter, _ *ast.CallExpr) ([]string, bool) {
+		return []string{r.helper(helper) + "()"}, r.startsHere()
+	}
 }
 
 // startsHere reports whether the package of the file starts the Datadog tracer.
@@ -806,17 +792,14 @@ var (
 
 // goHelpers returns the parts in their order.
 func goHelpers() (helpers []goHelper) {
+	group := func(match []string) string { return match[1] }
 	_, parts, _ := strings.Cut(goHelperParts, "\n// part ")
 	for part := range strings.SplitSeq(parts, "\n// part ") {
 		var h goHelper
 		h.name, h.source, _ = strings.Cut(part, "\n")
-		for _, m := range goHelperImport.FindAllStringSubmatch(h.source, -1) {
-			h.imports = append(h.imports, m[1])
-		}
+		h.imports = lists.Map(goHelperImport.FindAllStringSubmatch(h.source, -1), group)
 		h.source = goHelperImport.ReplaceAllString(h.source, "")
-		for _, m := range goHelperName.FindAllStringSubmatch(h.source, -1) {
-			h.names = append(h.names, m[1])
-		}
+		h.names = lists.Map(goHelperName.FindAllStringSubmatch(h.source, -1), group)
 		helpers = append(helpers, h)
 	}
 	return helpers
@@ -903,7 +886,7 @@ func (u *goUnit) goMod(file string, text []byte, used map[string]bool) {
 			needed = needed || goModuleOf(p) == name
 		}
 		if needed && !direct[name] {
-			list = append(list, &modfile.Require{Mod: moduleVersion(name)})
+			list = append(list, &modfile.Require{Mod: module.Version{Path: name, Version: goVersions[name]}})
 		}
 	}
 	f.SetRequireSeparateIndirect(list)
@@ -919,10 +902,6 @@ func (u *goUnit) goMod(file string, text []byte, used map[string]bool) {
 		command += " and `go mod vendor`"
 	}
 	u.open(file, 0, "Run %s: go.sum and indirect requirements need the network.", command)
-}
-
-func moduleVersion(path string) module.Version {
-	return module.Version{Path: path, Version: goVersions[path]}
 }
 
 // goModuleOf returns the module of goVersions that holds a package, or "".

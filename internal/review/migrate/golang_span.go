@@ -956,9 +956,12 @@ func inject(r *goRewriter, c *ast.CallExpr) (string, bool) {
 	return fmt.Sprintf("%s.GetTextMapPropagator().Inject(%s, %s)", r.use("otel"), r.text(args[0]), to), ok
 }
 
-func injectStatement(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
-	text, ok := inject(r, c)
-	return []string{text}, ok
+// single returns the function of a statement for one that returns its only line.
+func single(line func(*goRewriter, *ast.CallExpr) (string, bool)) func(*goRewriter, *ast.CallExpr) ([]string, bool) {
+	return func(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
+		text, ok := line(r, c)
+		return []string{text}, ok
+	}
 }
 
 // assignInject rewrites err := tracer.Inject(...), with the test of the error that follows.

@@ -110,7 +110,7 @@ func init() { //nolint:gochecknoinits // breaks the cycle of initialization
 	setTag := goRow{stmt: setTag, doc: "`span.SetAttributes`, or by key: `span.SetStatus`, `span.SetName`, the kind of the span"}
 	setExt := goRow{stmt: setExtTag, doc: "as `span.SetTag`"}
 	setKind := goRow{stmt: misplacedKind, doc: "`trace.WithSpanKind` of the start, if both are in one block"}
-	inject := goRow{stmt: injectStatement, assign: assignInject, noError: inject, doc: "`otel.GetTextMapPropagator().Inject(ctx, carrier)`"}
+	inject := goRow{stmt: single(inject), assign: assignInject, noError: inject, doc: "`otel.GetTextMapPropagator().Inject(ctx, carrier)`"}
 	extract := goRow{assign: assignExtract, ret: returnExtract, doc: "`otel.GetTextMapPropagator().Extract(context.Background(), carrier)`"}
 	goRows = map[string]goRow{
 		// OpenTracing
@@ -194,7 +194,7 @@ func init() { //nolint:gochecknoinits // breaks the cycle of initialization
 		"zipkin.Tracer.StartSpan":            start,
 		"zipkin.Tracer.StartSpanFromContext": fromContext,
 		"zipkin.Tracer.Extract":              {expr: zipkinExtract, plain: true, doc: "`otel.GetTextMapPropagator().Extract(context.Background(), carrier)`"},
-		"b3.InjectHTTP()":                    {stmt: zipkinInjectStatement, assign: zipkinAssignInject, noError: zipkinInject, doc: "`otel.GetTextMapPropagator().Inject(ctx, carrier)`"},
+		"b3.InjectHTTP()":                    {stmt: single(zipkinInject), assign: zipkinAssignInject, noError: zipkinInject, doc: "`otel.GetTextMapPropagator().Inject(ctx, carrier)`"},
 		"zipkin.SpanFromContext":             {to: "@trace.SpanFromContext($0)"},
 		"zipkin.SpanOrNoopFromContext":       {to: "@trace.SpanFromContext($0)"},
 		"zipkin.NewContext":                  {to: "@trace.ContextWithSpan($0, $1)"},
@@ -208,8 +208,8 @@ func init() { //nolint:gochecknoinits // breaks the cycle of initialization
 		"dd.Span":                  {to: "@trace.Span", value: true},
 		"dd.SpanContext":           {to: "@context.Context", value: true},
 		"dd.Start":                 {expr: ddStart, doc: "`startTracing(attributes, options)`, a new function: SDK, OTLP exporter, W3C propagation"},
-		"dd.Stop":                  {to: "stopTracing()", stmt: ddStop},
-		"dd.Flush":                 {to: "flushTraces()", stmt: ddFlush},
+		"dd.Stop":                  {to: "stopTracing()", stmt: ddCall("stopTracing")},
+		"dd.Flush":                 {to: "flushTraces()", stmt: ddCall("flushTraces")},
 		"dd.StartSpan":             start,
 		"dd.StartSpanFromContext":  fromContext,
 		"dd.Span.StartChild":       start,

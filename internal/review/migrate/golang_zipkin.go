@@ -118,11 +118,6 @@ func zipkinInject(r *goRewriter, c *ast.CallExpr) (string, bool) {
 	return fmt.Sprintf("%s.GetTextMapPropagator().Inject(%s, %s.HeaderCarrier(%s.Header))", r.use("otel"), r.text(c.Args[0]), r.use("propagation"), r.text(to.Args[0])), true
 }
 
-func zipkinInjectStatement(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
-	text, ok := zipkinInject(r, c)
-	return []string{text}, ok
-}
-
 func zipkinAssignInject(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, _ []ast.Stmt) ([]string, int) {
 	if len(s.Lhs) != 1 || !isBlank(s.Lhs[0]) {
 		return nil, 0

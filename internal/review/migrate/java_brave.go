@@ -46,7 +46,7 @@ func init() {
 		braveBuilder + ".addSpanHandler/1":       {result: braveBuilder, doc: nothing},
 		braveBuilder + ".traceId128Bit/1":        {result: braveBuilder, doc: "nothing: OpenTelemetry has no shorter ids"},
 		braveBuilder + ".supportsJoin/1":         {result: braveBuilder, doc: "nothing: a span of OpenTelemetry has one process"},
-		braveBuilder + ".build/0":                {result: braveTracing, as: javaNewTracing, doc: "`OpenTelemetrySetup.newSdk(service, sampler, argument)` of an added class"},
+		braveBuilder + ".build/0":                {result: braveTracing, as: (*script).newSDK, doc: "`OpenTelemetrySetup.newSdk(service, sampler, argument)` of an added class"},
 		braveSampler + ".create/1":               {result: braveSampler, doc: "the sampler of the setup"},
 		braveTracer + ".nextSpan/0":              {result: braveSpan, doc: "`tracer.spanBuilder(name)` with what follows until `start()`"},
 		braveTracer + ".newTrace/0":              {result: braveSpan, doc: "`tracer.spanBuilder(name).setNoParent()` with what follows until `start()`"},
@@ -204,6 +204,3 @@ func braveScopedSpan(s *script, c *syntax.Node) (string, bool) {
 	}
 	return s.javaReceiverText(c) + ".spanBuilder(" + s.text(c.Args()[0]) + ").startSpan()", true
 }
-
-// javaNewTracing rewrites the end of Tracing.newBuilder().
-func javaNewTracing(s *script, c *syntax.Node) (string, bool) { return s.newSDK(c) }

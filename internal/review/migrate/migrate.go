@@ -65,13 +65,10 @@ func (m *migration) change(name string, before, after []byte) bool {
 	if bytes.Equal(before, after) {
 		return false
 	}
-	f := patch.File{Path: name, Before: before, After: after, Edits: lineEdits(before, after)}
+	f := patch.File{Path: name, Before: before, After: after, Edits: udiff.Lines(string(before), string(after))}
 	m.patch.Files = append(m.patch.Files, f)
 	return true
 }
-
-// lineEdits returns the edits between two texts.
-func lineEdits(before, after []byte) []udiff.Edit { return udiff.Lines(string(before), string(after)) }
 
 // shorten returns the first line of a code, of at most 80 characters.
 func shorten(code string) string {
