@@ -4,6 +4,7 @@ package instrument
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/token"
@@ -235,19 +236,21 @@ func (l *loops) channel(e ast.Expr) (kind, queue string) {
 
 // delivers reports whether a parameter is a channel with deliveries of AMQP.
 func (l *loops) delivers(name string) bool {
-	for _, n := range l.stack {
-		switch n := n.(type) {
-		case *ast.FuncDecl:
-			if l.deliveries(n.Type)[name] {
-				return true
-			}
-		case *ast.FuncLit:
-			if l.deliveries(n.Type)[name] {
-				return true
-			}
-		}
+	return slices.ContainsFunc(l.stack, func(n ast.Node) bool {
+		typ := functionType(n)
+		return typ != nil && l.deliveries(typ)[name]
+	})
+}
+
+// functionType returns the type of a function, nil for other nodes.
+func functionType(n ast.Node) *ast.FuncType {
+	switch n := n.(type) {
+	case *ast.FuncDecl:
+		return n.Type
+	case *ast.FuncLit:
+		return n.Type
 	}
-	return false
+	return nil
 }
 
 // deliveries returns the parameters of a function that are channels with deliveries of AMQP.
@@ -307,9 +310,13 @@ func isNil(e ast.Expr, name string) bool {
 	if !ok || b.Op != token.EQL {
 		return false
 	}
-	x, ok := b.X.(*ast.Ident)
-	y, ok2 := b.Y.(*ast.Ident)
-	return ok && ok2 && x.Name == name && y.Name == "nil"
+	return isIdent(b.X, name) && isIdent(b.Y, "nil")
+}
+
+// isIdent reports whether an expression is an identifier of a name.
+func isIdent(e ast.Expr, name string) bool {
+	id, ok := e.(*ast.Ident)
+	return ok && id.Name == name
 }
 
 // reader notes a loop that reads messages of Kafka one by one.
@@ -453,8 +460,7 @@ func isError(e ast.Expr) string {
 	if !ok || b.Op != token.NEQ {
 		return ""
 	}
-	x, ok := b.X.(*ast.Ident)
-	if y, isName := b.Y.(*ast.Ident); ok && isName && y.Name == "nil" && errorName.MatchString(x.Name) {
+	if x, ok := b.X.(*ast.Ident); ok && isIdent(b.Y, "nil") && errorName.MatchString(x.Name) {
 		return x.Name
 	}
 	return ""
@@ -732,14 +738,8 @@ const maxExits = 500
 // function returns the outermost function around the code, and the type of the innermost.
 func (p *processing) function() (outer ast.Node, typ *ast.FuncType) {
 	for _, n := range p.stack {
-		switch n := n.(type) {
-		case *ast.FuncDecl:
-			outer, typ = n, n.Type
-		case *ast.FuncLit:
-			typ = n.Type
-			if outer == nil {
-				outer = n
-			}
+		if inner := functionType(n); inner != nil {
+			outer, typ = cmp.Or(outer, n), inner
 		}
 	}
 	return outer, typ
@@ -795,10 +795,7 @@ func (p *processing) withContext(known map[string]bool) string {
 // uses reports whether the code uses a variable of the scope around it, apart from blocks that declare another one of that
 // name. It leaves code in which the variable gets another value, or which could not declare it after the change.
 func (p *processing) uses(name string) bool {
-	is := func(e ast.Expr) bool {
-		id, ok := e.(*ast.Ident)
-		return ok && id.Name == name
-	}
+	is := func(e ast.Expr) bool { return isIdent(e, name) }
 	declares := func(s ast.Stmt) bool {
 		switch s := s.(type) {
 		case *ast.AssignStmt:
@@ -881,24 +878,14 @@ func (p *processing) same(s ast.Stmt, before map[string]bool) bool {
 // scopeContext returns the expression of a context that is in scope, "" if there is none.
 func (f *goFile) scopeContext(l *goLoop) string {
 	for _, n := range slices.Backward(l.stack) {
-		var typ *ast.FuncType
-		switch n := n.(type) {
-		case *ast.FuncDecl:
-			typ = n.Type
-		case *ast.FuncLit:
-			typ = n.Type
-		case *ast.BlockStmt:
-			for _, s := range n.List {
-				assign, ok := s.(*ast.AssignStmt)
-				if !ok || s.End() >= l.pos || assign.Tok != token.DEFINE {
-					continue
-				}
-				if id, ok := assign.Lhs[0].(*ast.Ident); ok && id.Name == "ctx" {
-					return "ctx"
-				}
-			}
-			continue
-		default:
+		if block, ok := n.(*ast.BlockStmt); ok && slices.ContainsFunc(block.List, func(s ast.Stmt) bool {
+			assign, ok := s.(*ast.AssignStmt)
+			return ok && s.End() < l.pos && assign.Tok == token.DEFINE && isIdent(assign.Lhs[0], "ctx")
+		}) {
+			return "ctx"
+		}
+		typ := functionType(n)
+		if typ == nil {
 			continue
 		}
 		for _, field := range typ.Params.List {

@@ -171,12 +171,7 @@ func (p *javaProject) setup() bool {
 	if p.agent = p.startsAgent(); p.agent {
 		return true
 	}
-	sdk, ok := "", false
-	for _, d := range p.dependencies() {
-		if !ok && !d.Development && slices.ContainsFunc(javaSDK, func(s string) bool { return strings.HasPrefix(d.Name, s) }) {
-			sdk, ok = d.Name, true
-		}
-	}
+	sdk, ok := p.has(javaSDK...)
 	registers := false
 	for _, f := range p.files {
 		ok = ok || f.ImportsAny("io.opentelemetry.sdk")

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"assay/internal/lists"
 )
 
 //go:embed helpers_java.java
@@ -27,9 +29,7 @@ var javaImport = regexp.MustCompile(`(?m)^import (\S+);\n`)
 var javaSections = sync.OnceValue(func() (sections []javaSection) {
 	for _, p := range helperParts(javaHelperParts) {
 		s := javaSection{helperPart: p}
-		for _, m := range javaImport.FindAllStringSubmatch(p.text, -1) {
-			s.imports = append(s.imports, m[1])
-		}
+		s.imports = lists.Map(javaImport.FindAllStringSubmatch(p.text, -1), func(m []string) string { return m[1] })
 		s.text = javaImport.ReplaceAllString(p.text, "")
 		sections = append(sections, s)
 	}

@@ -170,10 +170,8 @@ func (s *service) javaScriptBoundaries() (bool, error) {
 		}
 		return false, nil
 	}
-	if _, ok := s.has(nodeFrameworks...); ok {
-		return false, nil
-	}
-	if _, ok := s.develops(nodeFrameworks...); ok {
+	_, builds := s.develops(nodeFrameworks...)
+	if _, ok := s.has(nodeFrameworks...); ok || builds {
 		return false, nil
 	}
 	_, c.auto = s.has(nodeAutomatic...)

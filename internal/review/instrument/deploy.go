@@ -15,6 +15,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"assay/internal/lists"
 	"assay/internal/review/configfile"
 )
 
@@ -199,11 +200,7 @@ func overridden(f *configfile.File, container *yaml.Node) (command *yaml.Node, e
 
 // commandWords returns the words of the command of a container.
 func commandWords(command *yaml.Node) []string {
-	words := strings.Fields(configfile.Text(command))
-	for _, n := range configfile.Items(command) {
-		words = append(words, configfile.Text(n))
-	}
-	return words
+	return append(strings.Fields(configfile.Text(command)), lists.Map(configfile.Items(command), configfile.Text)...)
 }
 
 // prefix puts a program before the words of the command of a container. It returns false if the file shares the command, or
@@ -342,18 +339,12 @@ func listOf(variables []variable) string {
 	return strings.Join(names, ", ")
 }
 
-func mappingEntry(variables []variable) (lines []string) {
-	for _, v := range variables {
-		lines = append(lines, v.name+": "+strconv.Quote(v.value))
-	}
-	return lines
+func mappingEntry(variables []variable) []string {
+	return lists.Map(variables, func(v variable) string { return v.name + ": " + strconv.Quote(v.value) })
 }
 
-func listEntry(variables []variable) (lines []string) {
-	for _, v := range variables {
-		lines = append(lines, "- "+strconv.Quote(v.name+"="+v.value))
-	}
-	return lines
+func listEntry(variables []variable) []string {
+	return lists.Map(variables, func(v variable) string { return "- " + strconv.Quote(v.name+"="+v.value) })
 }
 
 func kubernetesEntry(variables []variable) (lines []string) {
@@ -459,9 +450,7 @@ func copies(f *configfile.File, stage []instruction) (sources []string, continue
 		case i.keyword == "FROM":
 			continues = regexp.MustCompile(`(?im)^[ \t]*FROM[ \t].*[ \t]AS[ \t]+` + regexp.QuoteMeta(words[0].text) + `[ \t\r]*$`).Match(f.Source)
 		case i.keyword == "COPY" || i.keyword == "ADD":
-			for _, w := range words[:len(words)-1] {
-				sources = append(sources, w.text)
-			}
+			sources = append(sources, lists.Map(words[:len(words)-1], func(w word) string { return w.text })...)
 		}
 	}
 	return sources, continues

@@ -182,12 +182,7 @@ func (s *service) golang(m *configfile.File) (bool, error) {
 
 // requires is has for modules that the code itself imports.
 func (s *service) requires(prefixes ...string) (name string, ok bool) {
-	for _, d := range s.dependencies() {
-		if !d.Indirect && slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(d.Name, p) }) {
-			return d.Name, true
-		}
-	}
-	return "", false
+	return s.depends(prefixes, func(d *configfile.Dependency) bool { return !d.Indirect })
 }
 
 // requiresOld reports whether the module requires a version of OpenTelemetry before its first stable one. The API of the version that
@@ -320,7 +315,7 @@ func mainOf(f *syntax.File) *syntax.Node {
 func (s *service) setUp(f *goFile, start *syntax.Node) bool {
 	dir := path.Dir(f.Path)
 	file := path.Join(dir, "telemetry.go")
-	if _, err := s.root.Lstat(file); err == nil {
+	if s.existsAt(file) {
 		if file = path.Join(dir, "otel_setup.go"); s.existsAt(file) {
 			s.leave(f.Path, 0, "No setup of the SDK is added: the files `telemetry.go` and `otel_setup.go` exist")
 			return false

@@ -221,18 +221,18 @@ func (s *service) instrument() (is bool, err error) {
 // has reports whether the program has a dependency with one of the prefixes. What only development or tests need is not installed
 // where it runs.
 func (s *service) has(prefixes ...string) (name string, ok bool) {
-	for _, d := range s.dependencies() {
-		if !d.Development && slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(d.Name, p) }) {
-			return d.Name, true
-		}
-	}
-	return "", false
+	return s.depends(prefixes, func(d *configfile.Dependency) bool { return !d.Development })
 }
 
 // develops is has for dependencies of development and tests.
 func (s *service) develops(prefixes ...string) (name string, ok bool) {
+	return s.depends(prefixes, func(d *configfile.Dependency) bool { return d.Development })
+}
+
+// depends returns the first dependency that counts and has one of the prefixes.
+func (s *service) depends(prefixes []string, counts func(*configfile.Dependency) bool) (name string, ok bool) {
 	for _, d := range s.dependencies() {
-		if d.Development && slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(d.Name, p) }) {
+		if counts(&d) && slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(d.Name, p) }) {
 			return d.Name, true
 		}
 	}
@@ -342,10 +342,7 @@ func formatGo(f *patch.File) {
 }
 
 // exists reports whether a file stands in the directory of the service.
-func (s *service) exists(name string) bool {
-	_, err := s.root.Lstat(path.Join(s.dir, name))
-	return err == nil
-}
+func (s *service) exists(name string) bool { return s.existsAt(path.Join(s.dir, name)) }
 
 // lineOf returns the line of an offset, from 1.
 func lineOf(source []byte, offset int) int { return bytes.Count(source[:offset], []byte{'\n'}) + 1 }
