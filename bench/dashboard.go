@@ -19,6 +19,7 @@ import (
 
 	"assay"
 	"assay/internal/delta"
+	"assay/internal/lists"
 	"assay/internal/rules/catalog"
 	"assay/internal/score"
 	"assay/internal/store/sqlite"
@@ -349,10 +350,8 @@ func hrefs(compressed []byte, below string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []string
-	for _, m := range regexp.MustCompile(`<td class="main"><a href="(`+below+`[^"]+)"`).FindAllSubmatch(page, -1) {
-		all = append(all, string(m[1]))
-	}
+	links := regexp.MustCompile(`<td class="main"><a href="(`+below+`[^"]+)"`).FindAllSubmatch(page, -1)
+	all := lists.Map(links, func(m [][]byte) string { return string(m[1]) })
 	if len(all) == 0 {
 		return nil, fmt.Errorf("no link to %s on the page", below)
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"assay"
+	"assay/internal/lists"
 )
 
 const costsPageSize = 50
@@ -200,10 +201,7 @@ func sortCosts(services []*assay.ServiceCost, by string, descending bool) {
 		if descending {
 			c = -c
 		}
-		if c == 0 {
-			c = cmp.Or(cmp.Compare(b.Bytes(), a.Bytes()), names(a, b))
-		}
-		return c
+		return cmp.Or(c, cmp.Compare(b.Bytes(), a.Bytes()), names(a, b))
 	})
 }
 
@@ -225,9 +223,7 @@ func (a *analysis) part(services []*assay.ServiceCost) *costPart {
 	for _, s := range services {
 		most = max(most, s.Bytes())
 	}
-	for _, s := range services {
-		part.Rows = append(part.Rows, a.row(s, most))
-	}
+	part.Rows = lists.Map(services, func(s *assay.ServiceCost) costRow { return a.row(s, most) })
 	return part
 }
 

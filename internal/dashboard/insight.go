@@ -15,6 +15,7 @@ import (
 	"time"
 	"unicode/utf16"
 
+	"assay/internal/lists"
 	"assay/internal/rules/catalog"
 	"assay/internal/rules/remedy"
 
@@ -190,23 +191,17 @@ func evidenceOf(attributes map[string]any) []evidence {
 // itemsOf returns the items of a list: a JSON array of strings or of findings, or
 // names with commas between them.
 func itemsOf(text string) []item {
-	var items []item
 	var texts []string
-	var findings []struct{ Where, Kind string }
+	type finding struct{ Where, Kind string }
+	var findings []finding
 	switch {
 	case json.Unmarshal([]byte(text), &texts) == nil:
 	case json.Unmarshal([]byte(text), &findings) == nil:
-		for _, f := range findings {
-			items = append(items, item{Text: f.Where, Kind: f.Kind})
-		}
-		return items
+		return lists.Map(findings, func(f finding) item { return item{Text: f.Where, Kind: f.Kind} })
 	default:
 		texts = strings.Split(text, ", ")
 	}
-	for _, t := range texts {
-		items = append(items, item{Text: t})
-	}
-	return items
+	return lists.Map(texts, func(t string) item { return item{Text: t} })
 }
 
 // resourceOf returns the resource attributes of an insight's example, by key.

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"assay"
+	"assay/internal/lists"
 )
 
 // severities are the severities of findings, worst first.
@@ -55,11 +56,8 @@ func (h *Handler) repositories(q *request) error {
 	}
 	page := repositoriesPage{MayConnect: q.mayConnect()}
 	for _, i := range installations {
-		group := repositoryGroup{agentInstallation: i}
-		for _, r := range i.Repos {
-			group.Rows = append(group.Rows, repositoryRow{r, r.counts()})
-		}
-		page.Installations = append(page.Installations, group)
+		rows := lists.Map(i.Repos, func(r agentRepository) repositoryRow { return repositoryRow{r, r.counts()} })
+		page.Installations = append(page.Installations, repositoryGroup{agentInstallation: i, Rows: rows})
 	}
 	return q.render(http.StatusOK, "repositories", view{Title: "Repositories", Section: "code", Live: liveSeconds, Data: page})
 }

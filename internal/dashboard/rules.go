@@ -43,9 +43,7 @@ func ruleTexts() []*ruleText {
 		}
 		t.Slug = cmp.Or(t.Slug, i.Name)
 		t.Advice, t.Parts = sections(i.Remediation)
-		for _, c := range i.Choices {
-			t.Choices = append(t.Choices, markdown(c))
-		}
+		t.Choices = lists.Map(i.Choices, markdown)
 		all = append(all, t)
 	}
 	return all

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"assay"
+	"assay/internal/lists"
 )
 
 const deliveriesPageSize = 50
@@ -71,9 +72,9 @@ func (q *request) showWebhooks(status int, page webhooksPage) error {
 	page.Impacts = options(page.Form.MinSeverity,
 		option{Value: "Low", Label: "Low and above"}, option{Value: "Normal", Label: "Normal and above"},
 		option{Value: "Important", Label: "Important and above"}, option{Value: "Critical", Label: "Critical"})
-	for _, r := range q.rules {
-		page.Types = append(page.Types, option{Value: r.Name, Label: r.Title, Chosen: slices.Contains(page.Form.Types, r.Name)})
-	}
+	page.Types = lists.Map(q.rules, func(r *ruleText) option {
+		return option{Value: r.Name, Label: r.Title, Chosen: slices.Contains(page.Form.Types, r.Name)}
+	})
 	return q.render(status, "webhooks", view{Title: "Webhooks", Section: "keys", Data: page})
 }
 
@@ -136,9 +137,7 @@ func (q *request) showWebhook(status int, problem string) error {
 	if page.Admin {
 		page.Target = w.URL
 	}
-	for _, name := range w.EventTypes {
-		page.Types = append(page.Types, q.ruleOf(name).Title)
-	}
+	page.Types = lists.Map(w.EventTypes, func(name string) string { return q.ruleOf(name).Title })
 	a := address{path: "/webhooks/" + w.ID, query: q.r.URL.Query()}
 	var total int
 	if page.List, total, err = q.cfg.Webhooks.Deliveries(q.ctx, q.organization(), w.ID, a.slice(deliveriesPageSize)); err != nil {

@@ -20,9 +20,5 @@ func SplitScopes(text string) []assay.Scope {
 	if text == "" {
 		return nil
 	}
-	var scopes []assay.Scope
-	for sc := range strings.SplitSeq(text, ",") {
-		scopes = append(scopes, assay.Scope(sc))
-	}
-	return scopes
+	return lists.Map(strings.Split(text, ","), func(s string) assay.Scope { return assay.Scope(s) })
 }
