@@ -952,6 +952,12 @@ func (r *goRewriter) valueSpec(v *ast.ValueSpec) (string, bool) {
 	return "_, " + v.Names[0].Name + " = " + text, true
 }
 
+// isErrorTest reports whether a statement only tests an error.
+func (r *goRewriter) isErrorTest(s ast.Stmt, err ast.Expr) bool {
+	test, ok := s.(*ast.IfStmt)
+	return ok && test.Init == nil && test.Else == nil && r.isError(test.Cond, err)
+}
+
 // isError reports whether a condition is that an error is not nil, whatever else it says.
 func (r *goRewriter) isError(cond, err ast.Expr) bool {
 	b, ok := ast.Unparen(cond).(*ast.BinaryExpr)

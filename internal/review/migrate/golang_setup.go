@@ -207,11 +207,10 @@ func jaegerFromEnv(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, rest []ast
 	}
 	setup, n := &jaegerSetup{service: `""`}, 1
 	if e, ok := s.Lhs[1].(*ast.Ident); ok && len(rest) > 0 && !isBlank(e) {
-		test, ok := rest[0].(*ast.IfStmt)
-		if !ok || test.Init != nil || test.Else != nil || !r.isError(test.Cond, e) {
+		if !r.isErrorTest(rest[0], e) {
 			return nil, 0
 		}
-		r.mark(test)
+		r.mark(rest[0])
 		n++
 	}
 	uses := len(r.uses(r.info.Defs[id]))

@@ -589,39 +589,42 @@ func (r *goRewriter) attribute(key, value ast.Expr) string {
 
 // typed returns an attribute of a type. Values whose type is not known are converted when the program runs.
 func (r *goRewriter) typed(key, value string, t types.Type) string {
-	of := func(name, conversion string) string {
-		if conversion != "" {
-			value = conversion + "(" + value + ")"
-		}
-		return fmt.Sprintf("%s.%s(%s, %s)", r.use("attribute"), name, key, value)
+	of := func(function, value string) string {
+		return fmt.Sprintf("%s.%s(%s, %s)", r.use("attribute"), function, key, value)
 	}
 	if t != nil {
 		t = types.Default(t)
 		switch b, _ := t.Underlying().(*types.Basic); {
 		case b == nil:
 			if s, ok := t.(*types.Slice); ok && types.Identical(s.Elem(), types.Typ[types.String]) {
-				return of("StringSlice", "")
+				return of("StringSlice", value)
 			}
 		case types.Implements(t, stringer) || types.Implements(t, errorType):
-		case b.Kind() == types.String:
-			return of("String", conversion(t, "string"))
-		case b.Kind() == types.Bool:
-			return of("Bool", conversion(t, "bool"))
-		case b.Kind() == types.Int:
-			return of("Int", conversion(t, "int"))
-		case b.Kind() == types.Int64:
-			return of("Int64", conversion(t, "int64"))
-		case b.Info()&types.IsInteger != 0 && b.Kind() != types.Uint && b.Kind() != types.Uint64 && b.Kind() != types.Uintptr && b.Kind() != types.Uint32:
-			return of("Int", "int")
-		case b.Kind() == types.Uint32:
-			return of("Int64", "int64")
-		case b.Kind() == types.Float64:
-			return of("Float64", conversion(t, "float64"))
-		case b.Kind() == types.Float32:
-			return of("Float64", "float64")
+		case attributeTypes[b.Kind()].function != "":
+			to := attributeTypes[b.Kind()]
+			if _, named := types.Unalias(t).(*types.Named); named || types.Typ[b.Kind()].Name() != to.takes {
+				value = to.takes + "(" + value + ")"
+			}
+			return of(to.function, value)
 		}
 	}
 	return r.helper("spanAttribute") + "(" + key + ", " + value + ")"
+}
+
+// attributeTypes are the functions that make attributes of values of basic types, and the types that these functions take.
+var attributeTypes = map[types.BasicKind]struct{ function, takes string }{
+	types.String:  {"String", "string"},
+	types.Bool:    {"Bool", "bool"},
+	types.Int:     {"Int", "int"},
+	types.Int8:    {"Int", "int"},
+	types.Int16:   {"Int", "int"},
+	types.Int32:   {"Int", "int"},
+	types.Int64:   {"Int64", "int64"},
+	types.Uint8:   {"Int", "int"},
+	types.Uint16:  {"Int", "int"},
+	types.Uint32:  {"Int64", "int64"},
+	types.Float32: {"Float64", "float64"},
+	types.Float64: {"Float64", "float64"},
 }
 
 // stringer and errorType are the interfaces of values that tracers convert to text.
@@ -634,13 +637,6 @@ func method0(name string) *types.Interface {
 	result := types.NewTuple(types.NewVar(token.NoPos, nil, "", types.Typ[types.String]))
 	f := types.NewFunc(token.NoPos, nil, name, types.NewSignatureType(nil, nil, nil, nil, result, false))
 	return types.NewInterfaceType([]*types.Func{f}, nil).Complete()
-}
-
-func conversion(t types.Type, name string) string {
-	if _, ok := types.Unalias(t).(*types.Named); ok {
-		return name
-	}
-	return ""
 }
 
 // isTypeError reports whether an expression is known to be an error.
@@ -985,20 +981,16 @@ func assignInject(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, rest []ast.
 // errorTest returns 1 if the next statement tests an error and nothing else uses it, otherwise 0.
 func (r *goRewriter) errorTest(err ast.Expr, def *ast.AssignStmt, rest []ast.Stmt) int {
 	o := r.object(err)
-	if o == nil || len(rest) == 0 || r.info.Defs[err.(*ast.Ident)] == nil {
+	if o == nil || len(rest) == 0 || r.info.Defs[err.(*ast.Ident)] == nil || !r.isErrorTest(rest[0], err) {
 		return 0
 	}
-	test, ok := rest[0].(*ast.IfStmt)
-	if !ok || test.Init != nil || test.Else != nil || !r.isError(test.Cond, err) {
-		return 0
-	}
-	start, end := def.Pos(), test.End()
+	start, end := def.Pos(), rest[0].End()
 	for _, id := range r.uses(o) {
 		if id.Pos() < start || id.Pos() >= end {
 			return 0
 		}
 	}
-	r.mark(test)
+	r.mark(rest[0])
 	return 1
 }
 

@@ -56,14 +56,10 @@ func zipkinEndpoint(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, rest []as
 	}
 	n := 1
 	if !isBlank(s.Lhs[1]) {
-		if len(rest) == 0 {
+		if len(rest) == 0 || !r.isErrorTest(rest[0], s.Lhs[1]) {
 			return nil, 0
 		}
-		test, ok := rest[0].(*ast.IfStmt)
-		if !ok || test.Init != nil || test.Else != nil || !r.isError(test.Cond, s.Lhs[1]) {
-			return nil, 0
-		}
-		r.mark(test)
+		r.mark(rest[0])
 		n++
 	}
 	r.configs[o] = &jaegerSetup{service: r.text(c.Args[0])}
