@@ -91,14 +91,14 @@ func TestAccepted(t *testing.T) {
 	s := start(t, receive.Config{Ingester: ing})
 	eachWay(t, func(t *testing.T, sender sender, signal wire.Signal, encoding string, compress func([]byte) []byte) {
 		for _, records := range []int{0, 1, 400} {
+			protobuf, json := sample(t, signal, records)
+			body := protobuf
+			if sender.json {
+				body = json
+			}
+			compressed := compress(body)
 			for _, told := range []bool{true, false} {
 				ing.calls, s.events = nil, nil
-				protobuf, json := sample(t, signal, records)
-				body := protobuf
-				if sender.json {
-					body = json
-				}
-				compressed := compress(body)
 				r := request{signal: signal, authorization: goodKey, encoding: encoding, body: bytes.NewReader(compressed), size: -1}
 				if told {
 					r.size = int64(len(compressed))
