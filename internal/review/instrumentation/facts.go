@@ -94,11 +94,10 @@ type Attribute struct {
 
 // Instrument is a call that creates a metric instrument.
 type Instrument struct {
-	Call       *syntax.Node
-	Kind       string // "counter", "updowncounter", "histogram", "gauge"
-	Observable bool
-	Name       *syntax.Node
-	Unit       *syntax.Node // nil if none is given
+	Call *syntax.Node
+	Kind string // "counter", "updowncounter", "histogram", "gauge"
+	Name *syntax.Node
+	Unit *syntax.Node // nil if none is given
 	// Opaque is set when the options are not visible, such as a spread or a variable of another file: a unit may
 	// be given there.
 	Opaque     bool

@@ -260,7 +260,7 @@ var goInstruments = func() map[string]Instrument {
 	for _, number := range []string{"Int64", "Float64"} {
 		for _, kind := range []string{"Counter", "UpDownCounter", "Histogram", "Gauge"} {
 			m[number+kind] = Instrument{Kind: strings.ToLower(kind)}
-			m[number+"Observable"+kind] = Instrument{Kind: strings.ToLower(kind), Observable: true}
+			m[number+"Observable"+kind] = Instrument{Kind: strings.ToLower(kind)}
 		}
 	}
 	return m

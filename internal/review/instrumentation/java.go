@@ -169,7 +169,7 @@ func (j java) build(n *syntax.Node) {
 			if kind == "" || recv == nil || !j.provider(recv, []string{"getMeter", "meterBuilder", "build"}, "meter", "Meter") {
 				continue
 			}
-			in := &Instrument{Call: n, Kind: kind, Observable: name != "build", Name: c.Arg(0), Scope: j.scope(recv)}
+			in := &Instrument{Call: n, Kind: kind, Name: c.Arg(0), Scope: j.scope(recv)}
 			for _, o := range calls[i+1:] {
 				switch _, m := o.Method(); m {
 				case "setUnit":

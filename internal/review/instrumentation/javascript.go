@@ -88,9 +88,9 @@ var javaScriptInstruments = map[string]Instrument{
 	"createUpDownCounter":           {Kind: "updowncounter"},
 	"createHistogram":               {Kind: "histogram"},
 	"createGauge":                   {Kind: "gauge"},
-	"createObservableCounter":       {Kind: "counter", Observable: true},
-	"createObservableUpDownCounter": {Kind: "updowncounter", Observable: true},
-	"createObservableGauge":         {Kind: "gauge", Observable: true},
+	"createObservableCounter":       {Kind: "counter"},
+	"createObservableUpDownCounter": {Kind: "updowncounter"},
+	"createObservableGauge":         {Kind: "gauge"},
 }
 
 // start finds the calls that start spans and create instruments.

@@ -69,9 +69,9 @@ var pythonInstruments = map[string]struct {
 	"create_up_down_counter":            {Instrument{Kind: "updowncounter"}, 1},
 	"create_histogram":                  {Instrument{Kind: "histogram"}, 1},
 	"create_gauge":                      {Instrument{Kind: "gauge"}, 1},
-	"create_observable_counter":         {Instrument{Kind: "counter", Observable: true}, 2},
-	"create_observable_up_down_counter": {Instrument{Kind: "updowncounter", Observable: true}, 2},
-	"create_observable_gauge":           {Instrument{Kind: "gauge", Observable: true}, 2},
+	"create_observable_counter":         {Instrument{Kind: "counter"}, 2},
+	"create_observable_up_down_counter": {Instrument{Kind: "updowncounter"}, 2},
+	"create_observable_gauge":           {Instrument{Kind: "gauge"}, 2},
 }
 
 // argument returns an argument by position or name.
