@@ -2,6 +2,8 @@
 
 package sensitive
 
+import "math/bits"
+
 // An idFormat is a national identification or tax number with a checksum.
 type idFormat struct {
 	kind Kind
@@ -103,8 +105,7 @@ var idFormats = [idFormatCount]idFormat{
 // An idAnchor finds a format in a text by one of its runs of digits.
 type idAnchor struct {
 	format int
-	before int  // bytes of the form before the run
-	after  byte // the separator after the run, 0 for a letter
+	before int // bytes of the form before the run
 }
 
 // maxIDRun is the length of the longest run of digits in a form in text.
@@ -112,8 +113,8 @@ const maxIDRun = 17
 
 // idAnchors are the anchors by the length of the run. The run is the first one of at least
 // three digits, or of two digits after a letter: the scanner does not look at others.
-// idAfter are the bytes after the run.
-var idAnchors, idAfter = func() (t [maxIDRun + 1][]idAnchor, next [maxIDRun + 1][256]bool) {
+// idAfter are the anchors, one bit for each, that a byte may follow.
+var idAnchors, idAfter = func() (t [maxIDRun + 1][]idAnchor, next [maxIDRun + 1][256]uint8) {
 	for format, f := range idFormats {
 		for i := 0; i < len(f.text); {
 			end := i
@@ -121,15 +122,14 @@ var idAnchors, idAfter = func() (t [maxIDRun + 1][]idAnchor, next [maxIDRun + 1]
 				end++
 			}
 			if n := end - i; n >= 3 || n == 2 && i > 0 && f.text[i-1] == 'A' {
-				after := f.text[end]
-				if after == 'A' {
-					after = 0
-					for c := 'A'; c <= 'Z'; c++ {
-						next[n][c] = true
-					}
+				first, last := f.text[end], f.text[end]
+				if first == 'A' {
+					last = 'Z'
 				}
-				next[n][after] = true
-				t[n] = append(t[n], idAnchor{format, i, after})
+				for c := first; c <= last; c++ {
+					next[n][c] |= 1 << len(t[n])
+				}
+				t[n] = append(t[n], idAnchor{format, i})
 				break
 			}
 			i = max(end, i+1)
@@ -141,11 +141,12 @@ var idAnchors, idAfter = func() (t [maxIDRun + 1][]idAnchor, next [maxIDRun + 1]
 // nationalID looks at the run of digits s[i:end] for a number in its form in text.
 func nationalID(s []byte, i, end int) finding {
 	n := end - i
-	if n > maxIDRun || end == len(s) || !idAfter[n][s[end]] {
+	if n > maxIDRun || end == len(s) {
 		return finding{}
 	}
-	for _, a := range idAnchors[n] {
-		if i < a.before || a.after != 0 && s[end] != a.after {
+	for set := idAfter[n][s[end]]; set != 0; set &= set - 1 {
+		a := &idAnchors[n][bits.TrailingZeros8(set)]
+		if i < a.before {
 			continue
 		}
 		f := &idFormats[a.format]
