@@ -42,7 +42,13 @@ func (e *Evaluator) hashedAttribute(m wire.Message, h uint64) (verdict, error) {
 	k := e.key(kv.Key)
 	v := k.verdict
 	if v&sensitiveData == 0 {
-		if kind, _ := e.kindUnder(k.under, kv.Key, kv.Value); kind != sensitive.None {
+		var kind sensitive.Kind
+		if kv.Value.Kind == wire.KindString { // most values, without a copy of the Value
+			kind = k.under.Text(kv.Value.Bytes)
+		} else {
+			kind, _ = e.kindUnder(k.under, kv.Key, kv.Value)
+		}
+		if kind != sensitive.None {
 			v |= sensitiveData
 		}
 	}

@@ -43,6 +43,9 @@ func UnderKey(key []byte) Under { return Meter(nil).UnderKey(key) }
 
 // UnderKey is UnderKey for searches with the Meter.
 func (m Meter) UnderKey(key []byte) Under {
+	if len(key) == 0 {
+		return Under{meter: m}
+	}
 	return Under{name: keyName(key), opaque: opaque(key), id: endsWithOne(key, idNames), meter: m}
 }
 
