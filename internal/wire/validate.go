@@ -37,11 +37,11 @@ func ValidateLarge(signal Signal, body []byte, spend func(steps uint64) error) e
 }
 
 // ValidateKeyValue checks one attribute, including nested values. It returns an *Error for the first fault. It passes
-// the steps to decode the fields to spend, except for a short text, and returns its error.
+// the steps to decode the fields to spend, except for a short text or an integer, and returns its error.
 func ValidateKeyValue(m Message, spend func(steps uint64) error) error {
-	// Fast path: most attributes are a short key and a short string, which cannot be malformed.
+	// Fast path: most attributes are a short key and a short string or an integer, which cannot be malformed.
 	if b := m.Bytes; len(b) >= 2 && b[0] == 1<<3|typeLen && b[1] < 0x80 && len(b) >= 4+int(b[1]) {
-		if v := b[2+int(b[1]):]; v[0] == 2<<3|typeLen && v[1] < 0x80 && int(v[1]) == len(v)-2 && shortString(v[2:]) {
+		if v := b[2+int(b[1]):]; v[0] == 2<<3|typeLen && v[1] < 0x80 && int(v[1]) == len(v)-2 && (shortString(v[2:]) || integer(v[2:])) {
 			return nil
 		}
 	}
@@ -64,6 +64,15 @@ func value(s *schema, m Message, spend func(steps uint64) error) error {
 		return err
 	}
 	return w.pay()
+}
+
+// integer reports whether b is an AnyValue that consists of one integer.
+func integer(b []byte) bool {
+	if len(b) < 2 || b[0] != 3<<3|typeVarint {
+		return false
+	}
+	_, end := uvarint(b, 1)
+	return end == len(b)
 }
 
 // shortString reports whether b is an AnyValue that consists of one string shorter than 128 bytes.
