@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
@@ -266,7 +265,7 @@ func newAgent(p *agentParts) (*ownAgent, error) {
 	}
 	verifier := &verify.Verifier{ReadOnly: p.flags.AgentTestDir, Env: p.flags.AgentTestEnv}
 	worker := agentrun.New(agentrun.Config{
-		Store: runStore(p.store), Telemetry: p.store, Sources: sources, Holder: p.name + "/" + rand.Text(), WorkDir: filepath.Join(work, "runs"),
+		Store: runStore(p.store), Telemetry: p.store, Sources: sources, Name: p.name, WorkDir: filepath.Join(work, "runs"),
 		Reviewer: &agentrun.Scanner{Memory: int64(p.flags.AgentMemory), Time: p.flags.AgentRunTimeout}, Verifier: verifier, Proposer: proposer,
 		Slots: p.flags.AgentMaxRuns, Timeout: p.flags.AgentRunTimeout, Now: p.handler.Now, Logger: p.handler.Logger,
 	})

@@ -395,7 +395,7 @@ func (j *job) publish(ctx context.Context) (note string, err error) {
 	if len(r.Fixed) == 0 {
 		return note, nil
 	}
-	if err := j.cfg.Store.SaveFix(ctx, j.cfg.Holder, j.run.ID, r.Fixed, state); err != nil {
+	if err := j.cfg.Store.SaveFix(ctx, j.holder, j.run.ID, r.Fixed, state); err != nil {
 		return "", storeError{err}
 	}
 	return note, nil

@@ -44,7 +44,7 @@ func (j *job) follow(ctx context.Context) error {
 		case assay.PullMerged:
 			state.FixStatus = assay.FixMerged
 		}
-		if err := j.cfg.Store.SaveFix(ctx, j.cfg.Holder, j.run.ID, ids, state); err != nil {
+		if err := j.cfg.Store.SaveFix(ctx, j.holder, j.run.ID, ids, state); err != nil {
 			return storeError{err}
 		}
 	}
@@ -82,7 +82,7 @@ func (j *job) judgeFixes(ctx context.Context, findings []*assay.CodeFinding) (re
 				}
 			}
 			state := assay.CodeFix{FixStatus: verdict.status, FixNote: verdict.confirmation(usage), PullRequest: f.PullRequest, PullStatus: f.PullStatus}
-			if err := j.cfg.Store.SaveFix(ctx, j.cfg.Holder, j.run.ID, []string{f.ID}, state); err != nil {
+			if err := j.cfg.Store.SaveFix(ctx, j.holder, j.run.ID, []string{f.ID}, state); err != nil {
 				return nil, storeError{err}
 			}
 		case verdict.status == assay.FixRefuted:

@@ -324,7 +324,7 @@ func (j *job) assess(ctx context.Context, t target, boundary *worker.Boundary, t
 
 // savePatch saves the patch.
 func (j *job) savePatch(ctx context.Context) error {
-	if err := j.cfg.Store.SavePatch(ctx, j.cfg.Holder, j.run.ID, j.change.Diff); err != nil {
+	if err := j.cfg.Store.SavePatch(ctx, j.holder, j.run.ID, j.change.Diff); err != nil {
 		return storeError{err}
 	}
 	return nil

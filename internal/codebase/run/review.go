@@ -22,6 +22,7 @@ import (
 type job struct {
 	*Worker
 	run          *assay.Run
+	holder       string // of its lease
 	repository   *assay.Repository
 	installation *assay.Installation
 	dir          string   // for the clone
@@ -280,7 +281,7 @@ func (j *job) save(ctx context.Context) error {
 	}
 	repo := *j.repository
 	repo.DefaultBranch, repo.Access, repo.ReviewedCommit, repo.Instrumentation = j.files.DefaultBranch, "granted", j.run.Commit, instrumentation
-	if err := j.cfg.Store.SaveReview(ctx, j.cfg.Holder, j.run, &repo, findings); err != nil {
+	if err := j.cfg.Store.SaveReview(ctx, j.holder, j.run, &repo, findings); err != nil {
 		return storeError{err}
 	}
 	return nil

@@ -5,6 +5,7 @@ package run
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -48,7 +49,7 @@ type Config struct {
 	// Proposer changes code for findings without a mechanical fix, and for boundaries that general instrumentation
 	// leaves. nil: nothing does.
 	Proposer *propose.Proposer
-	Holder   string // name of this process, unique among all that ever run
+	Name     string // of this process; the holders of leases begin with it
 	WorkDir  string // for clones; it belongs to this process and is emptied
 
 	Slots   int           // runs at a time; default DefaultSlots
@@ -126,13 +127,15 @@ func (w *Worker) slot(ctx context.Context) {
 	poll := time.NewTicker(w.cfg.Poll)
 	defer poll.Stop()
 	for ctx.Err() == nil {
-		r, err := w.cfg.Store.ClaimRun(ctx, w.cfg.Holder, w.cfg.Lease)
+		// Each claim has a holder of its own: after a pause, another slot may claim a run that this process still executes.
+		holder := w.cfg.Name + "/" + rand.Text()
+		r, err := w.cfg.Store.ClaimRun(ctx, holder, w.cfg.Lease)
 		if err != nil && ctx.Err() == nil {
 			w.cfg.Logger.ErrorContext(ctx, "failed to claim a run", "error", err)
 		}
 		if r != nil {
 			w.Wake() // there may be more for other slots
-			w.execute(ctx, r)
+			w.execute(ctx, holder, r)
 			continue
 		}
 		select {
@@ -146,7 +149,7 @@ func (w *Worker) slot(ctx context.Context) {
 // Causes of the end of a run.
 var (
 	errCancelled = errors.New("a caller cancelled the run")
-	errLost      = errors.New("another process holds the lease of the run")
+	errLost      = errors.New("another execution holds the lease of the run")
 	errDeadline  = errors.New("the run did not finish in time")
 )
 
@@ -155,8 +158,8 @@ type storeError struct{ error }
 
 func (e storeError) Unwrap() error { return e.error }
 
-// execute executes a claimed run.
-func (w *Worker) execute(parent context.Context, r *assay.Run) {
+// execute executes a run that a holder has claimed.
+func (w *Worker) execute(parent context.Context, holder string, r *assay.Run) {
 	ctx, cancel := context.WithCancelCause(assay.WithOrganization(parent, r.OrganizationID))
 	defer cancel(nil)
 	if !r.StartedAt.IsZero() {
@@ -171,11 +174,11 @@ func (w *Worker) execute(parent context.Context, r *assay.Run) {
 	defer renewing.Wait()
 	renewCtx, stop := context.WithCancel(ctx)
 	defer stop()
-	renewing.Go(func() { w.renew(renewCtx, r.ID, cancel) })
+	renewing.Go(func() { w.renew(renewCtx, holder, r.ID, cancel) })
 
 	logger := w.cfg.Logger.With("run", r.ID, "type", r.Type, "organization_id", r.OrganizationID)
 	logger.InfoContext(ctx, "run begins", "phase", r.Phase)
-	j := &job{Worker: w, run: r}
+	j := &job{Worker: w, run: r, holder: holder}
 	err := j.do(ctx)
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause // nil: the run has ended, whatever happened since
@@ -186,12 +189,12 @@ func (w *Worker) execute(parent context.Context, r *assay.Run) {
 	var broken storeError
 	switch {
 	case errors.Is(err, errLost) || errors.Is(err, delta.ErrLeaseLost):
-		logger.WarnContext(end, "run lost to another process")
+		logger.WarnContext(end, "run lost to another execution")
 		return
 	case err != nil && parent.Err() != nil || errors.As(err, &broken):
 		logger.InfoContext(end, "run given up", "error", err)
 		if parent.Err() != nil {
-			if _, err := w.cfg.Store.RenewRun(end, w.cfg.Holder, r.ID, 0); err != nil {
+			if _, err := w.cfg.Store.RenewRun(end, holder, r.ID, 0); err != nil {
 				logger.WarnContext(end, "failed to give up a run", "error", err)
 			}
 		}
@@ -208,7 +211,7 @@ func (w *Worker) execute(parent context.Context, r *assay.Run) {
 }
 
 // renew renews the lease of a run until ctx ends, and ends the run when it is cancelled or lost.
-func (w *Worker) renew(ctx context.Context, id string, end context.CancelCauseFunc) {
+func (w *Worker) renew(ctx context.Context, holder, id string, end context.CancelCauseFunc) {
 	ticker := time.NewTicker(w.cfg.Renew)
 	defer ticker.Stop()
 	renewed := time.Now()
@@ -219,7 +222,7 @@ func (w *Worker) renew(ctx context.Context, id string, end context.CancelCauseFu
 		case <-ticker.C:
 		}
 		began := time.Now()
-		cancelled, err := w.cfg.Store.RenewRun(ctx, w.cfg.Holder, id, w.cfg.Lease)
+		cancelled, err := w.cfg.Store.RenewRun(ctx, holder, id, w.cfg.Lease)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -336,7 +339,7 @@ func (j *job) readNotes(ctx context.Context, phase string) error {
 }
 
 func (j *job) update(ctx context.Context, events ...assay.RunEvent) error {
-	if err := j.cfg.Store.UpdateRun(ctx, j.cfg.Holder, j.run, events); err != nil {
+	if err := j.cfg.Store.UpdateRun(ctx, j.holder, j.run, events); err != nil {
 		return storeError{err}
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -170,7 +171,7 @@ func (w *world) set(change func()) {
 // start starts a worker that looks for runs often, and returns a function that stops it.
 func (w *world) start(holder string, change func(*Config)) (stop func()) {
 	cfg := Config{
-		Store: w.store, Telemetry: w.store, Sources: w, Reviewer: w, Holder: holder, WorkDir: filepath.Join(w.t.TempDir(), holder),
+		Store: w.store, Telemetry: w.store, Sources: w, Reviewer: w, Name: holder, WorkDir: filepath.Join(w.t.TempDir(), holder),
 		Renew: assaytest.PollInterval, Poll: assaytest.PollInterval, Now: w.clock.Now,
 	}
 	if change != nil {
@@ -383,6 +384,56 @@ func (s *lingering) UpdateRun(ctx context.Context, holder string, r *assay.Run, 
 		<-ctx.Done()
 	}
 	return err
+}
+
+// TestPause pauses a process longer than the lease of its run. Another slot of it claims the run, and the first execution ends.
+func TestPause(t *testing.T) {
+	w := newWorld(t)
+	began, done := make(chan int64, 2), make(chan struct{})
+	var lost atomic.Value
+	var executions atomic.Int64
+	w.checkout = func(ctx context.Context, _ source.Want, dir string) (*source.Checkout, error) {
+		n := executions.Add(1)
+		began <- n
+		if n == 1 {
+			<-ctx.Done()
+			lost.Store(context.Cause(ctx))
+			return nil, ctx.Err()
+		}
+		return &source.Checkout{Dir: dir, DefaultBranch: "main", Commit: strings.Repeat("a", 40)}, nil
+	}
+	w.review = func(ctx context.Context, _ string) (*review.Report, error) {
+		select {
+		case <-done:
+		case <-ctx.Done():
+		}
+		return newReport(), nil
+	}
+	id := w.schedule(assay.RunReview)
+	store := &paused{w.store, make(chan struct{})}
+	w.start("a", func(c *Config) { c.Store, c.Slots = store, 2 })
+	require.EqualValues(t, 1, <-began)
+	w.clock.move(DefaultLease + time.Second)
+	require.EqualValues(t, 2, <-began)
+	close(store.resumed)
+	require.Eventually(t, func() bool { return lost.Load() == errLost }, assaytest.Limit, assaytest.PollInterval, "the first execution goes on")
+	close(done)
+	w.wait(id, assay.RunCompleted)
+	require.EqualValues(t, 2, executions.Load())
+}
+
+// paused is a store that no renewal of a lease reaches until it is resumed.
+type paused struct {
+	assay.CodebaseStore
+	resumed chan struct{}
+}
+
+func (s *paused) RenewRun(ctx context.Context, holder, id string, ttl time.Duration) (bool, error) {
+	select {
+	case <-s.resumed:
+	case <-ctx.Done():
+	}
+	return s.CodebaseStore.RenewRun(ctx, holder, id, ttl)
 }
 
 func TestCancel(t *testing.T) {
