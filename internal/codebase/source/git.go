@@ -29,6 +29,7 @@ type git struct {
 
 const (
 	gitMemory  = 1 << 30
+	refsMemory = 128 << 20 // of ls-remote: a host may send millions of references, compressed
 	gitFiles   = 256
 	maxRefs    = 64 << 10 // bytes of the output of commands with short answers
 	maxTrouble = 300      // bytes of git's message in an error
@@ -209,6 +210,10 @@ func (w *workspace) runInput(ctx context.Context, dir string, input []byte, out 
 	}
 	limited, cancel := context.WithTimeout(ctx, w.cfg.Limits.Time)
 	defer cancel()
+	memory := int64(gitMemory)
+	if args[0] == "ls-remote" {
+		memory = refsMemory
+	}
 	err = sandbox.Run(limited, sandbox.Command{
 		Path: path, Args: args, Dir: dir, Input: input, Output: out, Network: w.remote.scheme != "file",
 		Env: []string{
@@ -217,7 +222,7 @@ func (w *workspace) runInput(ctx context.Context, dir string, input []byte, out 
 			"GIT_TERMINAL_PROMPT=0", "GIT_ALLOW_PROTOCOL=" + w.remote.scheme, "GIT_PROTOCOL_FROM_USER=0",
 			"GIT_NO_LAZY_FETCH=1", "GIT_NO_REPLACE_OBJECTS=1", "GIT_OPTIONAL_LOCKS=0", "GIT_CEILING_DIRECTORIES=" + w.dir,
 		},
-		Limits: sandbox.Limits{Memory: gitMemory, File: w.cfg.Limits.Bytes, Files: gitFiles, CPU: w.cfg.Limits.Time},
+		Limits: sandbox.Limits{Memory: memory, File: w.cfg.Limits.Bytes, Files: gitFiles, CPU: w.cfg.Limits.Time},
 	})
 	if err != nil && ctx.Err() == nil && limited.Err() != nil {
 		return assay.Errorf(assay.CodeUnprocessable, "git did not finish within %v", w.cfg.Limits.Time.Round(time.Second))

@@ -3,6 +3,7 @@
 package source
 
 import (
+	"compress/gzip"
 	"context"
 	"fmt"
 	"net"
@@ -256,6 +257,30 @@ func TestHostileRemotes(t *testing.T) {
 		require.Equal(t, assay.CodeUnprocessable, assay.ErrorCode(err), "%s: %v", name, err)
 		require.NotContains(t, detail(err), testToken, name)
 		require.NotContains(t, detail(err), "Z2l0O", name)
+	}
+}
+
+// TestManyReferences has servers with more references than the reader of the default branch has memory for.
+func TestManyReferences(t *testing.T) {
+	for n, want := range map[int]string{1_000: "no error", 300_000: "more memory than the limit"} {
+		server := newGitServer(t)
+		server.answer = func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/x-git-upload-pack-advertisement")
+			w.Header().Set("Content-Encoding", "gzip")
+			z := gzip.NewWriter(w)
+			line := func(text string) { fmt.Fprintf(z, "%04x%s", len(text)+4, text) }
+			line("# service=git-upload-pack\n")
+			fmt.Fprint(z, "0000")
+			line(fmt.Sprintf("%040d HEAD\x00symref=HEAD:refs/heads/main\n", 1))
+			for i := range n {
+				line(fmt.Sprintf("%040d refs/heads/%0200d\n", 1, i))
+			}
+			fmt.Fprint(z, "0000")
+			_ = z.Close() // the client may have ended
+		}
+		s := newSources(t, func(c *Config) { c.CAFile = server.CA })
+		_, err := s.Connect(t.Context(), &Request{Kind: KindGit, URL: server.url("a")})
+		require.Contains(t, detail(err), want, n)
 	}
 }
 
