@@ -126,7 +126,7 @@ func (f *testForge) usual(r *http.Request) (string, bool) {
 		if token.Claims(&testKey().PublicKey, &claims) != nil || claims.Issuer != "client" || claims.Expiry.Time().Sub(claims.IssuedAt.Time()) > 10*time.Minute {
 			return "", false
 		}
-		return `{"token":"` + testToken + `","expires_at":"2026-11-21T10:30:00Z","permissions":{"contents":"read"}}`, true
+		return `{"token":"` + testToken + `","expires_at":"2026-11-21T10:30:00Z","permissions":{"contents":"read"},"repositories":[{"full_name":"Acme/shop"}]}`, true
 	case "GET /api/v3/installation/repositories":
 		return `{"total_count":101,"repositories":` + f.list(page, 100, "full_name") + `}`, bearer == testToken
 	case "GET /api/v3/user":
@@ -264,6 +264,11 @@ func TestForges(t *testing.T) {
 	require.True(t, ok)
 	_, err = s.Checkout(t.Context(), &assay.Installation{Provider: KindGitHub, ExternalID: "42", Status: assay.InstallationSuspended}, known, Want{}, t.TempDir())
 	require.ErrorContains(t, err, "suspended")
+	f.mu.Lock()
+	f.answers["POST /api/v3/app/installations/42/access_tokens"] = `{"token":"` + testToken + `","repositories":[{"full_name":"acme-new/shop"}]}`
+	f.mu.Unlock()
+	_, err = s.Checkout(t.Context(), &assay.Installation{Provider: KindGitHub, ExternalID: "42"}, known, Want{}, t.TempDir())
+	require.ErrorContains(t, err, "another name for the account", "the name acme may be somebody else's now")
 	for _, name := range []string{"", "..", "acme/../x", "acme/shop?x", "acme/sh op", "/acme", "acme/shop#", "a\\b", "acme/--x\n", strings.Repeat("a", 2000)} {
 		_, ok := s.Named(KindGitHub, name)
 		require.False(t, ok, "%q", name)

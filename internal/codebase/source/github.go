@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -215,13 +216,21 @@ func (g *github) mint(ctx context.Context, installationID string, repository *as
 		body = map[string]any{"repositories": []string{name}, "permissions": permissions}
 	}
 	var minted struct {
-		Token string `json:"token"`
+		Token        string             `json:"token"`
+		Repositories []githubRepository `json:"repositories"` // that were asked for
 	}
 	if err := g.call(ctx, http.MethodPost, "/app/installations/"+installationID+"/access_tokens", app, body, &minted); err != nil {
 		return "", err
 	}
 	if minted.Token == "" || len(minted.Token) > maxToken {
 		return "", g.trouble("sent no token")
+	}
+	// The request has the name without the account. After a change of the account's name, the known URL may be that of
+	// somebody else's repository.
+	if repository != nil && len(minted.Repositories) > 0 && !slices.ContainsFunc(minted.Repositories, func(r githubRepository) bool {
+		return strings.EqualFold(r.FullName, repository.FullName)
+	}) {
+		return "", g.trouble("has another name for the account of the repository now; connect it again")
 	}
 	return minted.Token, nil
 }
