@@ -200,7 +200,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 			c.pace(readCost, nil)
 		}
 		if c.plain.Load() && c.overhead.Add(int64(n)) > maxAhead {
-			c.settle(nil)
+			c.settle(0, nil)
 		}
 		c.writing.Lock()   // wait for the Write in progress
 		c.writing.Unlock() //nolint:staticcheck // the critical section is empty

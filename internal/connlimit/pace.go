@@ -40,7 +40,7 @@ const (
 	readPart  = 32 // of a read without an organization
 )
 
-// Paced returns a handler for HTTP/1.1 that delays requests while the organization of their connection, or the
+// Paced returns a handler for HTTP/1.1 that delays the ends of responses while the organization of their request, or the
 // connections without an organization, have sent more than their rate: up to 4,096 requests a second for each
 // processor, or 512, and fewer with long headers, small chunks, or bodies that next does not read. The first requests
 // of a connection do not wait.
@@ -58,14 +58,14 @@ func (l *Limiter) Paced(next http.Handler) http.Handler {
 		for _, values := range r.Header {
 			cost += lineCost * len(values)
 		}
-		done := r.Context().Done()
-		c.pace(cost, done)
 		if r.Body != nil && r.Body != http.NoBody {
 			body := r.Body
 			r = r.WithContext(r.Context()) // the server keeps the original body
 			r.Body = content{body, c}
 		}
-		defer c.settle(done)
+		// The organization of this request is known when it ends. The one before it on the connection of a proxy may have
+		// been of another organization, which must not delay it.
+		defer c.settle(cost, r.Context().Done())
 		next.ServeHTTP(w, r)
 	})
 }
@@ -87,12 +87,13 @@ func (b content) Read(p []byte) (int, error) {
 // TLS and the buffers of readers.
 const maxAhead = 32 << 10
 
-// settle charges what a connection for HTTP/1.1 has received besides the content of bodies, such as headers, the lines
-// between chunks, and the bodies of refused requests.
-func (c *Conn) settle(done <-chan struct{}) {
+// settle charges a request over HTTP/1.1, and what its connection has received besides the content of bodies, such as
+// headers, the lines between chunks, and the bodies of refused requests.
+func (c *Conn) settle(cost int, done <-chan struct{}) {
 	if c.overhead.Load() > 0 {
-		c.pace(int(c.overhead.Swap(0)/plainPart), done)
+		cost += int(c.overhead.Swap(0) / plainPart)
 	}
+	c.pace(cost, done)
 }
 
 // pace charges a cost and waits until the rate of the organization allows it. It returns early when the connection is

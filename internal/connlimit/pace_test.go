@@ -114,6 +114,31 @@ func TestPace(t *testing.T) {
 	}
 }
 
+// TestPaceOfSharedConnections: the requests of an organization do not wait for the rate of another one whose requests came
+// over the same connection before, such as that of a proxy.
+func TestPaceOfSharedConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Config{Limit: 2})
+		flood, proxy := l.add(&remote{addr: "1"}), l.add(&remote{addr: "2"})
+		flood.Identify("a")
+		proxy.Identify("a")
+		began := time.Now()
+		ctx, cancel := context.WithCancel(t.Context())
+		var flooding sync.WaitGroup
+		flooding.Go(func() { flood.pace(10*rate*runtime.GOMAXPROCS(0), ctx.Done()) })
+		synctest.Wait()
+		for _, organization := range []string{"b", "a"} {
+			l.Paced(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+				proxy.Identify(organization)
+				require.Zero(t, time.Since(began))
+			})).ServeHTTP(httptest.NewRecorder(), &http.Request{RemoteAddr: "2"})
+			require.Equal(t, organization == "a", time.Since(began) > 9*time.Second, organization)
+		}
+		cancel()
+		flooding.Wait()
+	})
+}
+
 // TestPaceEnds: a connection does not wait any longer after it is closed, after its first request is identified, or
 // after its request has been canceled.
 func TestPaceEnds(t *testing.T) {
