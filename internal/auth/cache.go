@@ -38,10 +38,13 @@ func (c *cache[K, V]) put(key K, value *V) {
 		return
 	}
 	if c.order.Len() >= c.capacity {
-		c.remove(c.order.Back().Value.(*item[K, V]).key)
+		c.evict()
 	}
 	c.items[key] = c.order.PushFront(&item[K, V]{key, value})
 }
+
+// evict removes the least recently used value. There must be one.
+func (c *cache[K, V]) evict() { c.remove(c.order.Back().Value.(*item[K, V]).key) }
 
 func (c *cache[K, V]) remove(key K) {
 	if el, ok := c.items[key]; ok {

@@ -39,7 +39,6 @@ const (
 	maxDocument  = 1 << 20 // bytes of a response of the provider
 	maxRedirects = 3
 	maxKeys      = 64
-	maxVerified  = 4096 // tokens that are remembered
 
 	minRSABits = 2048 // Source: RFC 7518, section 3.3
 )
@@ -57,13 +56,13 @@ type keySet struct {
 	wake   chan struct{} // requests a fetch from run
 
 	mu        sync.Mutex
-	keys      []jose.JSONWebKey                   // of the last successful fetch
-	endpoints Endpoints                           // likewise
-	fetches   int                                 // that have succeeded
-	changed   int                                 // the first fetch of these keys
-	verified  *cache[[sha256.Size]byte, struct{}] // hashes of tokens that these keys signed
-	pending   chan struct{}                       // closed after the fetch that is in progress or requested; nil: there is none
-	asked     time.Time                           // when a fetch was last requested
+	keys      []jose.JSONWebKey // of the last successful fetch
+	endpoints Endpoints         // likewise
+	fetches   int               // that have succeeded
+	changed   int               // the first fetch of these keys
+	verified  *verifiedTokens   // that these keys signed
+	pending   chan struct{}     // closed after the fetch that is in progress or requested; nil: there is none
+	asked     time.Time         // when a fetch was last requested
 	waiting   int
 }
 
@@ -82,23 +81,23 @@ func newKeySet(issuer string, client *http.Client, now func() time.Time, logger 
 		issuer: issuer, client: client, now: now, logger: logger,
 		wake:     make(chan struct{}, 1),
 		pending:  make(chan struct{}), // run starts with a fetch
-		verified: newCache[[sha256.Size]byte, struct{}](maxVerified),
+		verified: newVerifiedTokens(),
 	}
 }
 
-// hasVerified reports whether one of the keys signed a token, as far as it is remembered.
-func (s *keySet) hasVerified(hash [sha256.Size]byte) bool {
+// hasVerified reports whether one of the keys signed a token of an organization, as far as it is remembered.
+func (s *keySet) hasVerified(organization string, hash [sha256.Size]byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.verified.get(hash) != nil
+	return s.verified.has(organization, hash)
 }
 
-// remember notes that a key of a fetch signed a token.
-func (s *keySet) remember(hash [sha256.Size]byte, fetch int) {
+// remember notes that a key of a fetch signed a token of an organization.
+func (s *keySet) remember(organization string, hash [sha256.Size]byte, fetch int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if fetch >= s.changed {
-		s.verified.put(hash, new(struct{}))
+		s.verified.add(organization, hash)
 	}
 }
 
@@ -212,7 +211,7 @@ func (s *keySet) end(keys []jose.JSONWebKey, endpoints Endpoints, err error) {
 	if err == nil {
 		s.fetches++
 		if !reflect.DeepEqual(keys, s.keys) {
-			s.changed, s.verified = s.fetches, newCache[[sha256.Size]byte, struct{}](maxVerified)
+			s.changed, s.verified = s.fetches, newVerifiedTokens()
 		}
 		s.keys, s.endpoints = keys, endpoints
 	}

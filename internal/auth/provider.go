@@ -153,18 +153,18 @@ func (p *Provider) verify(ctx context.Context, raw Secret, audience string) (*to
 	if !t.claims.hasAudience(audience) {
 		return nil, nil, errToken("it is for another audience")
 	}
-	if hash := sha256.Sum256([]byte(raw)); !p.keys.hasVerified(hash) {
-		fetch, err := p.checkSignature(ctx, t)
-		if err != nil {
+	externalID := t.claims.text(p.cfg.OrganizationClaim)
+	hash, fetch := sha256.Sum256([]byte(raw)), 0
+	verified := p.keys.hasVerified(externalID, hash)
+	if !verified {
+		if fetch, err = p.checkSignature(ctx, t); err != nil {
 			return nil, nil, err
 		}
-		p.keys.remember(hash, fetch)
 	}
 	subject := t.claims.text("sub")
 	if !isName(subject, maxSubject) {
 		return nil, nil, errToken("its subject is missing or invalid")
 	}
-	externalID := t.claims.text(p.cfg.OrganizationClaim)
 	if !isName(externalID, maxExternalID) {
 		return nil, nil, assay.Errorf(assay.CodeForbidden, "the token names no organization")
 	}
@@ -174,6 +174,9 @@ func (p *Provider) verify(ctx context.Context, raw Secret, audience string) (*to
 	}
 	if organizationID == "" {
 		return nil, nil, assay.Errorf(assay.CodeForbidden, "the token names an organization that is not known here")
+	}
+	if !verified {
+		p.keys.remember(externalID, hash, fetch)
 	}
 	scopes := []assay.Scope{assay.ScopeRead, assay.ScopeAgent}
 	if p.cfg.AdminClaim != "" && t.claims.contains(p.cfg.AdminClaim, p.cfg.AdminValue) {
