@@ -268,7 +268,7 @@ func TestForges(t *testing.T) {
 	f.answers["POST /api/v3/app/installations/42/access_tokens"] = `{"token":"` + testToken + `","repositories":[{"full_name":"acme-new/shop"}]}`
 	f.mu.Unlock()
 	_, err = s.Checkout(t.Context(), &assay.Installation{Provider: KindGitHub, ExternalID: "42"}, known, Want{}, t.TempDir())
-	require.ErrorContains(t, err, "another name for the account", "the name acme may be somebody else's now")
+	require.ErrorContains(t, err, "another name for the account", "another account may have the name acme now")
 	for _, name := range []string{"", "..", "acme/../x", "acme/shop?x", "acme/sh op", "/acme", "acme/shop#", "a\\b", "acme/--x\n", strings.Repeat("a", 2000)} {
 		_, ok := s.Named(KindGitHub, name)
 		require.False(t, ok, "%q", name)

@@ -225,8 +225,8 @@ func (g *github) mint(ctx context.Context, installationID string, repository *as
 	if minted.Token == "" || len(minted.Token) > maxToken {
 		return "", g.trouble("sent no token")
 	}
-	// The request has the name without the account. After a change of the account's name, the known URL may be that of
-	// somebody else's repository.
+	// The request has the name without the account. After a change of the account's name, the known URL may be that of a
+	// repository of another account.
 	if repository != nil && len(minted.Repositories) > 0 && !slices.ContainsFunc(minted.Repositories, func(r githubRepository) bool {
 		return strings.EqualFold(r.FullName, repository.FullName)
 	}) {
