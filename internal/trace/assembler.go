@@ -116,7 +116,7 @@ type Assembler struct {
 	cfg Config
 
 	mu         sync.Mutex
-	traces     map[key]*openTrace
+	traces     table
 	orgs       map[string]uint32
 	tenants    []*tenant // by number
 	initial    sampling  // for new organizations
@@ -145,11 +145,6 @@ type Assembler struct {
 type numberedName struct {
 	table  *names
 	number uint32
-}
-
-type key struct {
-	org uint32
-	id  [16]byte
 }
 
 // record is a span of an open trace. It has no pointers, so the garbage collector does not scan records.
@@ -193,9 +188,10 @@ const (
 // openTrace is small because most traces are not in the caches of the processor when a span arrives or they close.
 type openTrace struct {
 	key       key
-	partial   bool // its beginning may be missing
-	closing   bool // closes when the current transaction commits
-	evaluated bool // is in a Piece
+	hash      uint64 // of key
+	partial   bool   // its beginning may be missing
+	closing   bool   // closes when the current transaction commits
+	evaluated bool   // is in a Piece
 	of        *tenant
 	level     uint  // this trace represents 2^level traces
 	first     int64 // first arrival, Unix nanoseconds
@@ -210,6 +206,7 @@ type openTrace struct {
 	texts     int                  // bytes of the texts of resources
 	entries   []uint64             // positions of the journal entries with its spans
 	failures  *failures            // nil: none
+	sameHash  *openTrace           // next trace in the table with the same hash
 
 	// generation distinguishes the traces that reuse this memory.
 	generation uint64
@@ -226,7 +223,7 @@ type failures struct {
 func NewAssembler(cfg Config) *Assembler {
 	cfg = cfg.withDefaults()
 	return &Assembler{
-		cfg: cfg, traces: make(map[key]*openTrace), orgs: make(map[string]uint32), shares: fair.NewShares(int64(cfg.Memory)),
+		cfg: cfg, traces: table{byHash: make(map[uint64]*openTrace)}, orgs: make(map[string]uint32), shares: fair.NewShares(int64(cfg.Memory)),
 		evaluator: evaluator{rows: make(map[uint64]struct{}), evident: make(map[uint64]struct{})},
 	}
 }
@@ -249,21 +246,26 @@ func (a *Assembler) Add(now time.Time, organizationID string, spans []Span) {
 // apply adds the spans of a bundle with the arrival time now. Traces that were moved keep their earlier times.
 func (a *Assembler) apply(now time.Time, b *bundle) {
 	a.named = slices.Grow(a.named[:0], len(b.names))[:len(b.names)]
+	for i := range b.groups { // lookups one after the other wait for memory at the same time
+		if g := &b.groups[i]; !g.sampledOut {
+			g.trace = a.traces.get(g.key, g.hash)
+		}
+	}
 	for i := range b.groups {
 		g := &b.groups[i]
 		if g.sampledOut {
 			a.dropped += uint64(g.n)
 			continue
 		}
-		g.trace = a.trace(now, g)
+		a.open(now, g)
 		a.add(g.trace, b, g)
 	}
 	clear(a.named)
 }
 
-// trace returns the open trace of a group, opening it if necessary.
-func (a *Assembler) trace(now time.Time, g *group) *openTrace {
-	if t := a.traces[g.key]; t != nil {
+// open opens the trace of a group unless it is open.
+func (a *Assembler) open(now time.Time, g *group) {
+	if t := g.trace; t != nil {
 		t.last = now.UnixNano()
 		t.of.arrived.moveToBack(t)
 		if g.moved {
@@ -275,7 +277,7 @@ func (a *Assembler) trace(now time.Time, g *group) *openTrace {
 				t.of.begin(t)
 			}
 		}
-		return t
+		return
 	}
 	if len(a.free) == 0 {
 		a.grow()
@@ -285,12 +287,12 @@ func (a *Assembler) trace(now time.Time, g *group) *openTrace {
 	a.free[last] = nil
 	a.free = a.free[:last]
 	o := a.tenants[g.key.org]
-	t.key, t.of, t.level, t.names = g.key, o, o.level, o.names
+	t.key, t.hash, t.of, t.level, t.names = g.key, g.hash, o, o.level, o.names
 	t.first, t.last = now.UnixNano(), now.UnixNano()
 	t.partial = o.mayBePartial(now, a.cfg.Idle)
 	t.names.traces++
 	a.opened++
-	a.traces[t.key] = t
+	a.traces.put(t)
 	o.arrived.pushBack(t)
 	if g.moved {
 		t.first, t.partial, t.level = g.opened, g.partial, g.level
@@ -299,7 +301,7 @@ func (a *Assembler) trace(now time.Time, g *group) *openTrace {
 		o.started.pushBack(t)
 	}
 	a.charge(o, traceBytes+cap(t.records)*recordBytes+cap(t.entries)*entryBytes)
-	return t
+	g.trace = t
 }
 
 // begin inserts a trace that began before now. Such traces arrive in batches, oldest first, so the search continues
@@ -477,7 +479,7 @@ const maxFreeRecords = 2 * firstRecords
 // remove deletes a trace and makes its memory available for reuse.
 func (a *Assembler) remove(t *openTrace) {
 	o := t.of
-	delete(a.traces, t.key)
+	a.traces.delete(t)
 	o.arrived.remove(t)
 	a.end(t)
 	a.spans -= len(t.records)
@@ -500,7 +502,7 @@ func (a *Assembler) remove(t *openTrace) {
 	}
 	a.charge(o, -freed)
 	t.generation++
-	if t.evaluated && a.reading == o || cap(t.records) > maxFreeRecords || len(a.free) > len(a.traces)+1024 {
+	if t.evaluated && a.reading == o || cap(t.records) > maxFreeRecords || len(a.free) > a.traces.len+1024 {
 		return
 	}
 	clear(t.resources)
@@ -517,7 +519,7 @@ func (a *Assembler) Stats() Stats {
 		level = max(level, o.level)
 	}
 	return Stats{
-		Traces: len(a.traces), Spans: a.spans, Bytes: a.bytes, SamplingRate: rate(level),
+		Traces: a.traces.len, Spans: a.spans, Bytes: a.bytes, SamplingRate: rate(level),
 		Dropped: a.dropped, JournalBytes: a.journal.bytes,
 	}
 }

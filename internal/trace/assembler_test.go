@@ -316,7 +316,7 @@ func TestManyResourcesInOneTrace(t *testing.T) {
 	for i, r := range list[:1000] { // found in the index
 		a.Add(t0, org, []Span{span(1, 100_000+i, 0, r)})
 	}
-	require.Len(t, a.traces[key{id: traceID(1)}].resources, maxResources)
+	require.Len(t, opened(a, key{id: traceID(1)}).resources, maxResources)
 	require.Greater(t, a.Stats().Bytes, maxResources*100)
 	d := flush(a, true)
 	require.EqualValues(t, 1, counts(d, "s7", catalog.SPA001).Failed)
@@ -356,7 +356,8 @@ func TestSheddingIsByTrace(t *testing.T) {
 		}
 	}
 	require.Less(t, a.Stats().SamplingRate, 1.0)
-	for k, tr := range a.traces {
+	for tr := range allOpened(a) {
+		k := tr.key
 		require.True(t, a.keeps(tr.of, k.id))
 		require.Len(t, tr.records, 3, "a kept trace is complete")
 	}
@@ -367,7 +368,7 @@ func TestSeedSelectsKeptTraces(t *testing.T) {
 		a := NewAssembler(Config{Memory: 100 << 10, Seed: seed})
 		fill(a, t0, 0, 2000, resource("a"))
 		for i := range 2000 {
-			if _, ok := a.traces[key{id: traceID(i)}]; ok {
+			if opened(a, key{id: traceID(i)}) != nil {
 				ids = append(ids, i)
 			}
 		}

@@ -14,7 +14,7 @@ type bundle struct {
 	states    []state // from a journal entry
 	texts     int     // size of the texts of resources, and of names
 
-	groupOf    map[key]int32
+	groupOf    map[uint64]int32 // by hash: 1 + the index of the last group
 	resourceOf map[*Resource]uint32
 	nameOf     map[uint64]uint32
 }
@@ -27,6 +27,8 @@ type spanName struct {
 // group holds the spans of one trace.
 type group struct {
 	key         key
+	hash        uint64 // of key
+	sameHash    int32  // 1 + the index of the group before with the same hash
 	first, last int32  // indexes of its items
 	n           int    // spans
 	time        uint64 // newest event time
@@ -56,7 +58,7 @@ const maxReusedMaps = 1 << 16
 
 func (b *bundle) reset() {
 	if len(b.groupOf) > maxReusedMaps || b.groupOf == nil {
-		b.groupOf = make(map[key]int32)
+		b.groupOf = make(map[uint64]int32)
 	}
 	if len(b.resourceOf) > maxReusedMaps || b.resourceOf == nil {
 		b.resourceOf = make(map[*Resource]uint32)
@@ -95,8 +97,9 @@ func (b *bundle) add(a *Assembler, org uint32, spans []Span, texts int) []Span {
 			}
 		}
 		if g < 0 || b.groups[g].key.id != s.TraceID {
-			var isNew bool
-			if g, isNew = b.group(key{org: org, id: s.TraceID}); isNew {
+			k := key{org: org, id: s.TraceID}
+			i, isNew := b.group(k, k.hash())
+			if g = i; isNew {
 				b.groups[g].sampledOut = !a.keeps(a.tenants[org], s.TraceID)
 			}
 		}
@@ -126,7 +129,8 @@ func (b *bundle) add(a *Assembler, org uint32, spans []Span, texts int) []Span {
 
 // addTrace adds an open trace with all its spans, sampled at a level.
 func (b *bundle) addTrace(to *Assembler, t *openTrace, level uint) {
-	g, _ := b.group(key{org: to.org(t.of.id), id: t.key.id})
+	k := key{org: to.org(t.of.id), id: t.key.id}
+	g, _ := b.group(k, k.hash())
 	into := &b.groups[g]
 	into.moved, into.opened, into.level, into.partial, into.time = true, t.first, level, t.partial, t.time
 	for i := range t.records {
@@ -140,14 +144,16 @@ func (b *bundle) addTrace(to *Assembler, t *openTrace, level uint) {
 }
 
 // group returns the group of a trace, creating it if necessary.
-func (b *bundle) group(k key) (g int32, isNew bool) {
-	g, ok := b.groupOf[k]
-	if !ok {
-		g = int32(len(b.groups))
-		b.groups = append(b.groups, group{key: k})
-		b.groupOf[k] = g
+func (b *bundle) group(k key, hash uint64) (g int32, isNew bool) {
+	last := b.groupOf[hash]
+	for g = last; g > 0; g = b.groups[g-1].sameHash {
+		if b.groups[g-1].key == k {
+			return g - 1, false
+		}
 	}
-	return g, !ok
+	b.groups = append(b.groups, group{key: k, hash: hash, sameHash: last})
+	b.groupOf[hash] = int32(len(b.groups))
+	return int32(len(b.groups) - 1), true
 }
 
 func (b *bundle) resource(r *Resource) uint32 {

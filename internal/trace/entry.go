@@ -701,7 +701,8 @@ func (b *bundle) decodeTrace(d *decoder, h header, orgs []uint32, resources *dec
 		d.bad = true
 		return
 	}
-	index, isNew := b.group(key{org: orgs[head>>2], id: [16]byte(id)})
+	k := key{org: orgs[head>>2], id: [16]byte(id)}
+	index, isNew := b.group(k, k.hash())
 	g := &b.groups[index]
 	g.continued = head&traceContinued != 0 && (isNew || g.continued)
 	g.time = max(g.time, uint64(d.varint())+uint64(h.arrival))

@@ -237,6 +237,9 @@ func (a *Assembler) piece(ctx context.Context, o *tenant, due Due) (p *Piece, mo
 	a.mu.Unlock()
 	done := 0
 	for done < len(chosen) && (done == 0 || !p.full() && ctx.Err() == nil) {
+		if done%loadedAtOnce == 0 {
+			a.evaluator.load(chosen[done:min(done+loadedAtOnce, len(chosen))])
+		}
 		a.evaluator.trace(&chosen[done], due, a.cfg.Step, p)
 		done++
 	}
@@ -330,6 +333,7 @@ type evaluator struct {
 	rows       map[uint64]struct{}      // services and buckets of the current Piece
 	evident    map[uint64]struct{}      // services of the current Piece with new evidence
 	bucket     uint64
+	loaded     uint64 // result of load, without meaning
 	steps      uint64 // spans and services visited, for tests
 }
 
@@ -341,6 +345,23 @@ type spanKey struct {
 
 // pieceRows returns an estimate of the rows that a store writes for the current Piece.
 func (v *evaluator) pieceRows() int { return len(v.rows) + delta.EvidenceRows*len(v.evident) }
+
+// loadedAtOnce is the number of traces whose spans are loaded at once.
+const loadedAtOnce = 16
+
+// load reads the first and last spans of traces. Most are not in the caches of the processor, and it waits for all of
+// them at the same time instead of one after the other.
+func (v *evaluator) load(traces []snapshot) {
+	for i := range traces {
+		t := &traces[i]
+		if n := len(t.records); n > 0 {
+			v.loaded += t.records[0].id + t.records[n-1].id
+		}
+		if len(t.resources) > 0 {
+			v.loaded += t.resources[0].Hash
+		}
+	}
+}
 
 // trace adds the verdict for a trace to p.
 func (v *evaluator) trace(t *snapshot, due Due, step time.Duration, p *Piece) {

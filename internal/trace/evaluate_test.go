@@ -203,10 +203,10 @@ func TestStaleVerdicts(t *testing.T) {
 	r := resource("a")
 	for name, change := range map[string]func(a *Assembler){
 		"span arrived": func(a *Assembler) { a.Add(t0, org, []Span{span(1, 2, 1, r)}) },
-		"dropped":      func(a *Assembler) { a.drop(a.traces[key{id: traceID(1)}]) },
-		"id reused":    func(a *Assembler) { a.drop(a.traces[key{id: traceID(1)}]); a.Add(t0, org, []Span{span(1, 1, 0, r)}) },
+		"dropped":      func(a *Assembler) { a.drop(opened(a, key{id: traceID(1)})) },
+		"id reused":    func(a *Assembler) { a.drop(opened(a, key{id: traceID(1)})); a.Add(t0, org, []Span{span(1, 1, 0, r)}) },
 		"memory reused": func(a *Assembler) {
-			a.drop(a.traces[key{id: traceID(1)}])
+			a.drop(opened(a, key{id: traceID(1)}))
 			a.Add(t0, org, []Span{span(2, 1, 0, r)})
 		},
 		"marked partial": func(a *Assembler) { a.markPartial(a.tenants[0], t0, t0.UnixNano()) },
@@ -414,7 +414,8 @@ func TestJournalOfVersion1(t *testing.T) {
 	}
 	r := next.recover("old")
 	got := make(map[string]string)
-	for k, tr := range r.a.traces {
+	for tr := range allOpened(r.a) {
+		k := tr.key
 		s := fmt.Sprint(tr.level, " ", tr.partial, " ", tr.first, " ", tr.time)
 		for _, x := range tr.records {
 			res := tr.resources[x.resource]

@@ -171,7 +171,7 @@ func TestSheddingInSteps(t *testing.T) {
 		require.Less(t, n, 2*many)
 		batch(n)
 	}
-	require.Greater(t, len(p.a.traces), 2*(shedTraces+each))
+	require.Greater(t, p.a.traces.len, 2*(shedTraces+each))
 	require.True(t, p.a.Shedding())
 	require.True(t, p.a.Pending())
 
@@ -180,7 +180,7 @@ func TestSheddingInSteps(t *testing.T) {
 		require.Positive(t, left)
 	}
 	p.add(now, nameless(left, 2, 99, r))
-	require.Len(t, p.a.traces[key{id: traceID(left)}].records, 1)
+	require.Len(t, opened(p.a, key{id: traceID(left)}).records, 1)
 	pieces, _ := p.a.Evaluate(t.Context(), Due{Now: now, All: true})
 	for _, piece := range pieces {
 		for i := range piece.traces {
@@ -190,16 +190,17 @@ func TestSheddingInSteps(t *testing.T) {
 	}
 	for commits := 0; p.a.Shedding(); commits++ {
 		require.Less(t, commits, 2*many/shedTraces)
-		before, traces := p.a.Stats().Dropped, len(p.a.traces)
+		before, traces := p.a.Stats().Dropped, p.a.traces.len
 		batch(n)
 		n += each
 		after := p.a.Stats()
 		require.LessOrEqual(t, after.Dropped-before, uint64(shedTraces+2*each+each))
-		require.Less(t, len(p.a.traces), traces+each)
+		require.Less(t, p.a.traces.len, traces+each)
 		require.Less(t, after.Bytes, p.a.cfg.Memory+p.a.cfg.Memory/8)
 	}
 	require.LessOrEqual(t, p.a.Stats().Bytes, p.a.cfg.Memory)
-	for k, tr := range p.a.traces {
+	for tr := range allOpened(p.a) {
+		k := tr.key
 		require.True(t, p.a.keeps(tr.of, k.id))
 	}
 	p.check()

@@ -276,7 +276,8 @@ func describe(a *Assembler) map[string]string {
 	traces := make(map[string]string)
 	resources := make(map[*Resource]uint64)
 	var b []byte
-	for k, t := range a.traces {
+	for t := range allOpened(a) {
+		k := t.key
 		b = fmt.Append(b[:0], t.level, t.partial, t.first, t.time)
 		for _, r := range t.records {
 			res := t.resources[r.resource]
@@ -650,7 +651,7 @@ func TestOversizedJournalIsSwept(t *testing.T) {
 	p.mirrored(now)
 	require.Greater(t, most, smallBytes, "the journal must have been swept")
 	require.Less(t, most, smallBytes+1<<20)
-	require.Len(t, p.a.traces[key{id: traceID(1)}].records, 400)
+	require.Len(t, opened(p.a, key{id: traceID(1)}).records, 400)
 	p.transact(now, succeeds, p.closeAll)
 	require.Equal(t, delta.Count{Observed: 399}, counts(&p.disk.verdicts, "s0", catalog.SPA002))
 }
@@ -865,7 +866,7 @@ func TestAdoptedRate(t *testing.T) {
 	old.add(t0)
 	next := start(t, d, "new", Config{})
 	next.adopt(t0, "old")
-	require.Equal(t, len(old.a.traces), len(next.a.traces))
+	require.Equal(t, old.a.traces.len, next.a.traces.len)
 	next.transact(t0, succeeds, next.closeAll)
 	require.InDelta(t, 0.25, example(&d.verdicts, "a", catalog.SPA001).SamplingRate, 0)
 }
@@ -1269,7 +1270,8 @@ func TestAdoptionWithinShare(t *testing.T) {
 	}
 	more := func(now time.Time, id string, wanted func(key) bool) {
 		var spans []Span
-		for k, open := range p.a.traces {
+		for open := range allOpened(p.a) {
+			k := open.key
 			if open.of.id == id && wanted(k) {
 				s := span(1, int(now.Sub(t0)/time.Second)+2, 1, r)
 				s.TraceID = k.id
@@ -1289,7 +1291,7 @@ func TestAdoptionWithinShare(t *testing.T) {
 		case 5:
 			send(now, flooder, 1, 12_000)
 			require.EqualValues(t, 1, level(org), "above its share")
-			for n := 1; p.a.traces[first] == nil; n++ {
+			for n := 1; opened(p.a, first) == nil; n++ {
 				first = key{org: p.a.org(org), id: traceID(n)}
 			}
 		case 45:
@@ -1310,7 +1312,7 @@ func TestAdoptionWithinShare(t *testing.T) {
 	q.adopt(now.Add(time.Second), "a")
 	kept := 0
 	for n := range traces {
-		if q.a.traces[key{org: q.a.org(org), id: traceID(1_000_000 + n)}] != nil {
+		if opened(q.a, key{org: q.a.org(org), id: traceID(1_000_000 + n)}) != nil {
 			kept++
 		}
 	}

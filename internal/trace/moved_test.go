@@ -204,7 +204,7 @@ func TestJournalOfOne(t *testing.T) {
 	q := start(t, d, "b", Config{})
 	q.adopt(now, "a")
 	for i := range traces {
-		require.NotNil(t, q.a.traces[key{org: q.a.org(org), id: traceID(i + 1)}])
+		require.NotNil(t, opened(q.a, key{org: q.a.org(org), id: traceID(i + 1)}))
 	}
 }
 
@@ -281,7 +281,7 @@ func TestForgetIsLimited(t *testing.T) {
 	}
 	require.Len(t, d.journals["a"], 1)
 	other.check()
-	require.Len(t, other.a.traces, 20)
+	require.Equal(t, 20, other.a.traces.len)
 
 	other.transact(t0, succeeds, other.closeAll)
 	for other.a.Pending() {
@@ -312,7 +312,7 @@ func TestAdoptionShares(t *testing.T) {
 	require.Zero(t, q.a.tenants[q.a.org(org)].level)
 	require.NotZero(t, q.a.tenants[q.a.org("attacker")].level)
 	for i := range traces {
-		require.NotNil(t, q.a.traces[key{org: q.a.org(org), id: traceID(i + 1)}])
+		require.NotNil(t, opened(q.a, key{org: q.a.org(org), id: traceID(i + 1)}))
 	}
 }
 
@@ -355,7 +355,7 @@ func TestEntriesOfOne(t *testing.T) {
 	})
 	require.EqualValues(t, 4, p.a.journal.next)
 	p.check()
-	require.Len(t, p.contents("a"), len(p.a.traces))
+	require.Len(t, p.contents("a"), p.a.traces.len)
 	for _, o := range p.a.tenants {
 		require.NotZero(t, o.ledger.bytes)
 		for o.started.front != nil {
@@ -417,7 +417,7 @@ func TestCopiesOfResources(t *testing.T) {
 	for n := range 20 {
 		add(n+400, "late")
 	}
-	require.Len(t, p.a.traces[key{org: p.a.org(org), id: traceID(1)}].resources, 2)
+	require.Len(t, opened(p.a, key{org: p.a.org(org), id: traceID(1)}).resources, 2)
 	p.mirrored(t0)
 	p.transact(t0, succeeds, p.closeAll)
 	require.Equal(t, delta.Count{Observed: 1, Failed: 1}, counts(&p.disk.verdicts, "late", catalog.SPA001))
@@ -441,10 +441,10 @@ func TestNamesOfOthers(t *testing.T) {
 	})
 	q := start(t, d, "b", Config{})
 	q.adopt(t0, "a")
-	u := q.a.traces[key{org: q.a.org(org), id: traceID(7)}]
+	u := opened(q.a, key{org: q.a.org(org), id: traceID(7)})
 	require.Equal(t, victim[0].Name, u.names.text(u.records[0].name))
 	names := map[string]bool{}
-	for _, u := range q.a.traces {
+	for u := range allOpened(q.a) {
 		for _, r := range u.records {
 			names[u.names.text(r.name)] = true
 		}

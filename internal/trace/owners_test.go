@@ -176,7 +176,7 @@ func TestSuspendedOwners(t *testing.T) {
 					for tries := 0; o.a.Pending() && tries < 20; tries++ {
 						_ = o.try(now, succeeds, func(*Transaction) {})
 					}
-					require.Empty(rt, o.a.traces)
+					require.Empty(rt, o.a.traces.byHash)
 				}
 				verdicts := make(map[string]uint64)
 				for _, o := range d.verdicts.Organizations {

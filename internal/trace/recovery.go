@@ -83,8 +83,10 @@ func (r *Recovery) add(h header) {
 	at, b := time.Unix(0, h.arrival), &r.a.scratch
 	for i := range b.groups {
 		g := &b.groups[i]
-		if h.flags&flagReplaces != 0 && !g.continued && r.a.traces[g.key] != nil {
-			r.a.remove(r.a.traces[g.key])
+		if h.flags&flagReplaces != 0 && !g.continued {
+			if t := r.a.traces.get(g.key, g.hash); t != nil {
+				r.a.remove(t)
+			}
 		}
 		if g.sampledOut {
 			r.dropped += uint64(g.n)
@@ -115,12 +117,12 @@ func (r *Recovery) add(h header) {
 func (r *Recovery) Last() uint64 { return r.next - 1 }
 
 // Traces returns the number of traces that have not moved.
-func (r *Recovery) Traces() int { return len(r.a.traces) }
+func (r *Recovery) Traces() int { return r.a.traces.len }
 
 // AllMoved reports whether all traces had already been moved, and since when. The last entry of such a journal stops its
 // writers from continuing if they resume. Adopting from it deletes that one, too.
 func (r *Recovery) AllMoved() (since time.Time, ok bool) {
-	return time.Unix(0, r.taken), !r.open && len(r.a.traces) == 0
+	return time.Unix(0, r.taken), !r.open && r.a.traces.len == 0
 }
 
 // Ended reports whether a transaction that deletes the last entries has committed.

@@ -419,7 +419,7 @@ func (x *Transaction) commitMoved() {
 	a := x.a
 	for i := range x.moved.groups {
 		g := &x.moved.groups[i]
-		g.trace = a.traces[g.key]
+		g.trace = a.traces.get(g.key, g.hash)
 		a.unref(g.trace)
 	}
 	for i := range x.encoder.entries[x.notes:x.moves] {
@@ -501,8 +501,8 @@ func (a *Assembler) Replay(now time.Time, e delta.JournalEntry) (taken bool, err
 		a.apply(time.Unix(0, h.arrival), b)
 	} else { // the entry matches the current state
 		for i := range b.groups {
-			if g := &b.groups[i]; a.traces[g.key] != nil {
-				g.trace = a.traces[g.key]
+			g := &b.groups[i]
+			if g.trace = a.traces.get(g.key, g.hash); g.trace != nil {
 				if !g.continued {
 					a.unref(g.trace)
 				}
@@ -556,7 +556,7 @@ func (a *Assembler) replay(h header, rest []byte, lower bool) (note bool, err er
 		o.recorded = sampling{s.level, s.lowered}
 	}
 	for _, k := range closed {
-		if t := a.traces[k]; t != nil {
+		if t := a.traces.get(k, k.hash()); t != nil {
 			a.remove(t)
 		}
 	}
@@ -577,11 +577,11 @@ func (a *Assembler) replay(h header, rest []byte, lower bool) (note bool, err er
 func (a *Assembler) Abandon(now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, t := range a.traces {
-		a.remove(t)
-	}
 	a.initial.lowered = now.UnixNano()
 	for _, o := range a.tenants {
+		for o.started.front != nil {
+			a.remove(o.started.front)
+		}
 		o.lowered, o.ledger = now.UnixNano(), ledger{}
 	}
 	a.journal = journal{next: 1}
