@@ -42,13 +42,7 @@ func (e *Evaluator) hashedAttribute(m wire.Message, h uint64) (verdict, error) {
 	k := e.key(kv.Key)
 	v := k.verdict
 	if v&sensitiveData == 0 {
-		var kind sensitive.Kind
-		if kv.Value.Kind == wire.KindString { // most values, without a copy of the Value
-			kind = k.under.Text(kv.Value.Bytes)
-		} else {
-			kind, _ = e.kindUnder(k.under, kv.Key, kv.Value)
-		}
-		if kind != sensitive.None {
+		if kind, _ := e.valueKind(k.under, kv.Key, &kv.Value); kind != sensitive.None {
 			v |= sensitiveData
 		}
 	}
@@ -129,7 +123,7 @@ func (e *Evaluator) body(m wire.Message) (verdict, error) {
 		return 0, err
 	}
 	v := known
-	if kind, _ := e.valueKind(nil, value); kind != sensitive.None {
+	if kind, _ := e.valueKind(e.meter.UnderKey(nil), nil, &value); kind != sensitive.None {
 		v |= sensitiveData
 	}
 	if err := e.spend(0); err != nil { // the value was not checked completely
@@ -146,18 +140,22 @@ func (e *Evaluator) keyValueKind(kv wire.KeyValue) (sensitive.Kind, []byte) {
 	if k := e.meter.Text(kv.Key); k != sensitive.None {
 		return k, kv.Key
 	}
-	return e.valueKind(kv.Key, kv.Value)
+	return e.valueKind(e.meter.UnderKey(kv.Key), kv.Key, &kv.Value)
 }
 
 // valueKind searches a validated value under key for sensitive data. It stops early if
-// the request has to end, which the next call of spend reports.
-func (e *Evaluator) valueKind(key []byte, v wire.Value) (sensitive.Kind, []byte) {
-	return e.kindUnder(e.meter.UnderKey(key), key, v)
+// the request has to end, which the next call of spend reports. Most values are strings,
+// which need no copy of the Value.
+func (e *Evaluator) valueKind(under sensitive.Under, key []byte, v *wire.Value) (sensitive.Kind, []byte) {
+	if v.Kind == wire.KindString {
+		return under.Text(v.Bytes), key
+	}
+	return e.nestedKind(under, key, *v)
 }
 
-// kindUnder is valueKind with a known verdict on the key. Validation has limited the
-// depth of the value. A pointer to the value would allocate each item of an array.
-func (e *Evaluator) kindUnder(under sensitive.Under, key []byte, v wire.Value) (sensitive.Kind, []byte) {
+// nestedKind is valueKind for all kinds of values. Validation has limited the depth of the
+// value. A pointer to the value would allocate each item of an array.
+func (e *Evaluator) nestedKind(under sensitive.Under, key []byte, v wire.Value) (sensitive.Kind, []byte) {
 	switch v.Kind {
 	case wire.KindString:
 		return under.Text(v.Bytes), key
@@ -185,7 +183,7 @@ func (e *Evaluator) kindUnder(under sensitive.Under, key []byte, v wire.Value) (
 					return k, key
 				}
 			}
-			if k, at := e.kindUnder(under, key, item); k != sensitive.None {
+			if k, at := e.nestedKind(under, key, item); k != sensitive.None {
 				return k, at
 			}
 			flag = isText && sensitive.Flag(item.Bytes)

@@ -110,6 +110,6 @@ func (e *Evaluator) bodyEvidence() {
 		return
 	}
 	e.decodedAgain(e.record.Body)
-	kind, at := e.valueKind(nil, v)
+	kind, at := e.valueKind(e.meter.UnderKey(nil), nil, &v)
 	e.finding(catalog.LOG003, "body", at, kind)
 }
