@@ -65,7 +65,8 @@ type Conn struct {
 	overhead atomic.Int64 // bytes received and not charged, without the content of bodies that a handler has read
 
 	// Guarded by limiter.mu.
-	organization string // of the last request; "" before the first one
+	organization string // that the connection counts for: of the last request with one; "" before it
+	payer        string // over HTTP/1.1: organization of the request in flight, or of the last one; "" if it has none yet
 	requests     int    // in flight
 	place        *list.Element
 	removed      bool
@@ -179,6 +180,7 @@ func (c *Conn) Identify(organization string) {
 	}
 	c.limiter.mu.Lock()
 	defer c.limiter.mu.Unlock()
+	c.payer = organization
 	if c.organization == organization || c.removed {
 		return
 	}
@@ -194,13 +196,13 @@ func (c *Conn) Identify(organization string) {
 func (c *Conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 {
-		if !c.identified() {
+		switch {
+		case c.plain.Load():
+			if c.overhead.Add(int64(max(n, fewBytes))) > maxAhead {
+				c.settle(0, nil)
+			}
+		case !c.identified():
 			c.pace(readCost+n/readPart, nil)
-		} else if c.plain.Load() && n < fewBytes {
-			c.pace(readCost, nil)
-		}
-		if c.plain.Load() && c.overhead.Add(int64(n)) > maxAhead {
-			c.settle(0, nil)
 		}
 		c.writing.Lock()   // wait for the Write in progress
 		c.writing.Unlock() //nolint:staticcheck // the critical section is empty

@@ -21,8 +21,8 @@ const (
 	lineCost      = 1                     // of a line of its header
 	frameCost     = 32                    // of an HTTP/2 frame, in addition to its bytes
 	headersCost   = requestCost - frameCost
-	readCost      = 16 // of a read without an organization, or of few bytes
-	fewBytes      = 256
+	readCost      = 16  // of a read without an organization, or of few bytes over HTTP/2
+	fewBytes      = 256 // that a read over HTTP/1.1 counts as at least
 )
 
 // A connection without an organization has a small rate of its own. So a client that is about to send a credential does
@@ -48,6 +48,9 @@ func (l *Limiter) Paced(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		l.mu.Lock()
 		c := l.open[r.RemoteAddr]
+		if c != nil {
+			c.payer = ""
+		}
 		l.mu.Unlock()
 		if c == nil {
 			next.ServeHTTP(w, r)
@@ -63,8 +66,8 @@ func (l *Limiter) Paced(next http.Handler) http.Handler {
 			r = r.WithContext(r.Context()) // the server keeps the original body
 			r.Body = content{body, c}
 		}
-		// The organization of this request is known when it ends. The one before it on the connection of a proxy may have
-		// been of another organization, which must not delay it.
+		// The organization of this request is known when it ends. It does not wait, or pay, for the one before it: on the
+		// connection of a proxy that may have been of another organization, or of none.
 		defer c.settle(cost, r.Context().Done())
 		next.ServeHTTP(w, r)
 	})
@@ -117,15 +120,21 @@ func (c *Conn) pace(cost int, done <-chan struct{}) {
 	}
 }
 
-// pay charges a cost to the organization of a connection. It returns how long the connection has to wait, the channel
-// whose close ends the wait early, nil for a connection with an organization, and what takes the charge back. A
+// pay charges a cost to the organization of a connection, over HTTP/1.1 to that of its request. It returns how long the connection has to wait, the channel
+// whose close ends the wait early, nil if there is none, and what takes the charge back. A
 // connection waits for one charge at a time, so others wait at most for one read of each.
 func (l *Limiter) pay(c *Conn, cost int) (wait time.Duration, known <-chan struct{}, refund func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now, perSecond := time.Now(), rate
-	if c.organization == "" {
-		perSecond, known = anonymousRate, c.known
+	now, perSecond, organization := time.Now(), rate, c.organization
+	if c.plain.Load() {
+		organization = c.payer
+	}
+	if organization == "" {
+		perSecond = anonymousRate
+		if !c.plain.Load() {
+			known = c.known
+		}
 		own := ownBurst
 		if l.first.After(now) {
 			own = leastBurst
@@ -139,7 +148,7 @@ func (l *Limiter) pay(c *Conn, cost int) (wait time.Duration, known <-chan struc
 			return 0, nil, nil
 		}
 	}
-	organization, perSecond := c.organization, perSecond*runtime.GOMAXPROCS(0)
+	perSecond *= runtime.GOMAXPROCS(0)
 	paid := charge(l.paid[organization], now, cost, perSecond, burst)
 	l.paid[organization] = paid
 	return paid.Sub(now), known, func() {

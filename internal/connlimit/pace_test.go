@@ -22,6 +22,9 @@ import (
 	"golang.org/x/net/http2"
 )
 
+// own is the cost of the first requests of a connection that do not wait.
+const own = int(ownBurst/time.Second) * ownRate
+
 // TestPace: the connections of an organization share its rate limit of frames and requests. The connections without an
 // organization share a lower one, which also counts bytes, after the first requests of each. Telemetry is not limited.
 func TestPace(t *testing.T) {
@@ -50,10 +53,12 @@ func TestPace(t *testing.T) {
 		}
 	}
 	const requests = 3000
-	own := int(ownBurst.Seconds() * ownRate)
 	overHTTP := func(t *testing.T, c *Conn) {
-		served := 0
-		h := c.limiter.Paced(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served++ }))
+		served, organization := 0, c.organization
+		h := c.limiter.Paced(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			served++
+			c.Identify(organization)
+		}))
 		for range requests {
 			h.ServeHTTP(httptest.NewRecorder(), &http.Request{RemoteAddr: c.peer})
 		}
@@ -86,7 +91,7 @@ func TestPace(t *testing.T) {
 			assert.EqualValues(t, 32<<20, n)
 		}, 1024*(readCost+32<<10/readPart) - own, anonymousRate},
 		{"requests with many header lines", []string{"a"}, func(t *testing.T, c *Conn) {
-			h := c.limiter.Paced(http.NotFoundHandler())
+			h := c.limiter.Paced(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { c.Identify("a") }))
 			for range requests {
 				h.ServeHTTP(httptest.NewRecorder(), &http.Request{RemoteAddr: c.peer, Header: http.Header{"A": make([]string, 1000), "B": {strings.Repeat("x", 15<<10)}}})
 			}
@@ -114,8 +119,8 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// TestPaceOfSharedConnections: the requests of an organization do not wait for the rate of another one whose requests came
-// over the same connection before, such as that of a proxy.
+// TestPaceOfSharedConnections: the requests of an organization do not wait for the rate of another one, or of none, whose
+// requests came over the same connection before, such as that of a proxy, nor pay for them.
 func TestPaceOfSharedConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Config{Limit: 2})
@@ -127,13 +132,27 @@ func TestPaceOfSharedConnections(t *testing.T) {
 		var flooding sync.WaitGroup
 		flooding.Go(func() { flood.pace(10*rate*runtime.GOMAXPROCS(0), ctx.Done()) })
 		synctest.Wait()
-		for _, organization := range []string{"b", "a"} {
+		waits := func(organization string) bool {
+			proxy.Conn = stream{Reader: strings.NewReader("GET / HTTP/1.1\r\nHost: x\r\n\r\n")}
+			_, err := proxy.Read(make([]byte, 4<<10))
+			require.NoError(t, err)
 			l.Paced(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-				proxy.Identify(organization)
+				if organization != "" {
+					proxy.Identify(organization)
+				}
 				require.Zero(t, time.Since(began))
 			})).ServeHTTP(httptest.NewRecorder(), &http.Request{RemoteAddr: "2"})
-			require.Equal(t, organization == "a", time.Since(began) > 9*time.Second, organization)
+			return time.Since(began) > 0
 		}
+		require.False(t, waits("b"))
+		debt := l.paid["b"]
+		for range own / requestCost / 2 {
+			require.False(t, waits(""), "rejected requests")
+		}
+		require.Equal(t, debt, l.paid["b"])
+		require.False(t, waits("b"))
+		require.True(t, waits("a"))
+		require.Greater(t, time.Since(began), 9*time.Second)
 		cancel()
 		flooding.Wait()
 	})
@@ -175,7 +194,6 @@ func TestDebt(t *testing.T) {
 			waiting.Go(func() { conn.pace(60*rate, nil) })
 		}
 		synctest.Wait()
-		const own = int(ownBurst/time.Second) * ownRate
 		began := time.Now()
 		client := l.add(&remote{addr: "client"})
 		client.pace(own, nil)
