@@ -33,10 +33,13 @@ func (v *verifiedTokens) add(organization string, hash [sha256.Size]byte) {
 		return
 	}
 	if loser, full := v.shares.GivesWay(organization, 1); full {
-		c := v.tokens[loser]
-		c.evict()
-		if v.shares.Add(loser, -1); c.len() == 0 {
-			delete(v.tokens, loser)
+		if c := v.tokens[loser]; c == nil { // so many organizations have one token each, most of them expired
+			*v = *newVerifiedTokens()
+		} else {
+			c.evict()
+			if v.shares.Add(loser, -1); c.len() == 0 {
+				delete(v.tokens, loser)
+			}
 		}
 	}
 	c := v.tokens[organization]

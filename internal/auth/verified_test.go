@@ -5,6 +5,7 @@ package auth
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -34,4 +35,12 @@ func TestVerifiedTokensOfOrganizations(t *testing.T) {
 	require.EqualValues(t, maxVerified/2, v.shares.Held("large"), "half each")
 	v.add("small", hash(0))
 	require.EqualValues(t, maxVerified, v.shares.Total(), "a token counts once")
+
+	v = newVerifiedTokens()
+	for n := range maxVerified {
+		v.add(strconv.Itoa(n), hash(n))
+	}
+	v.add("one more", hash(0))
+	require.True(t, v.has("one more", hash(0)))
+	require.EqualValues(t, 1, v.shares.Total())
 }
