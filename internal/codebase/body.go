@@ -22,6 +22,9 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			return nil, assay.Errorf(assay.CodeTooLarge, "the body has more than %d bytes", limit)
 		}
+		if refused, ok := errors.AsType[*assay.Error](err); ok {
+			return nil, refused
+		}
 		return nil, assay.Errorf(assay.CodeInvalid, "the body did not arrive")
 	}
 	return body, nil

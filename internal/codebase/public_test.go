@@ -346,6 +346,8 @@ func TestSlowWebhooks(t *testing.T) {
 	w := newForgeWorld(t)
 	var slow sync.WaitGroup
 	defer slow.Wait()
+	end := make(chan struct{})
+	defer close(end)
 	send := func(address string, body io.Reader) int {
 		r := httptest.NewRequest("POST", "/webhooks/gitlab", body)
 		r.RemoteAddr = address
@@ -354,18 +356,28 @@ func TestSlowWebhooks(t *testing.T) {
 		w.public.ServeHTTP(rec, r)
 		return rec.Code
 	}
-	for n := range 2 * maxBodies / maxWebhook {
-		reading, body := make(chan struct{}, 1), make(chan struct{})
-		defer close(body)
-		slow.Go(func() { send(fmt.Sprintf("203.0.113.%d:1", n), &slowBody{reading, body}) })
-		if n < maxBodies/maxWebhook {
-			<-reading
-		}
+	events := 0
+	event := func(address string) int {
+		events++
+		return send(address, strings.NewReader(fmt.Sprintf(`{"object_kind":"issue","n":%d}`, events)))
 	}
-	// The rest of them does not fit, or not yet.
-	for n := range 3 {
-		require.Equal(t, http.StatusOK, send(fmt.Sprintf("[2001:db8::%d]:1", n), strings.NewReader(fmt.Sprintf(`{"object_kind":"issue","n":%d}`, n))))
+	sendSlowly := func(address string, size int) {
+		reading := make(chan struct{}, 1)
+		slow.Go(func() {
+			send(address, io.MultiReader(strings.NewReader(strings.Repeat("x", size)), &slowBody{reading, end}))
+		})
+		<-reading
 	}
+	const proxy = "203.0.113.1:1"
+	for range 2 * maxBodies / maxWebhook {
+		sendSlowly(proxy, 100)
+	}
+	require.Equal(t, http.StatusOK, event(proxy), "bodies that have not arrived")
+	for n := range maxBodies / maxWebhook {
+		sendSlowly(fmt.Sprintf("203.0.113.%d:1", 2+n), maxWebhook-1000)
+	}
+	require.Equal(t, http.StatusOK, event("[2001:db8::1]:1"), "an address within its share")
+	require.Equal(t, http.StatusServiceUnavailable, send("203.0.113.2:1", strings.NewReader(strings.Repeat("x", maxWebhook))))
 }
 
 // slowBody is a body that ends when end is closed. It notes that it is read.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"io"
 	"net/http"
 	"slices"
 	"sync"
@@ -58,6 +59,30 @@ func (h *webhooks) remember(d [32]byte) {
 	h.next = (h.next + 1) % len(h.order)
 }
 
+// webhookBody counts the bytes of a body for its sender as they arrive, so that slow senders leave room for others, also
+// for those behind the same proxy.
+type webhookBody struct {
+	io.ReadCloser
+	bodies  *fair.Limiter
+	address string
+	bytes   int64
+}
+
+// Read implements io.Reader.
+func (b *webhookBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if n == 0 {
+		return 0, err
+	}
+	if !b.bodies.Acquire(b.address, int64(n)) {
+		return 0, assay.Errorf(assay.CodeUnavailable, "too many webhooks are arriving")
+	}
+	b.bytes += int64(n)
+	return n, err
+}
+
+func (b *webhookBody) release() { b.bodies.Release(b.address, b.bytes) }
+
 // webhookData is the answer to a webhook.
 type webhookData struct {
 	Status string `json:"status"` // handled, ignored, repeated
@@ -70,16 +95,9 @@ func (s *server) webhook(w http.ResponseWriter, r *http.Request, kind string) (a
 		w.Header().Set("Allow", http.MethodPost)
 		return nil, assay.Errorf(assay.CodeMethodNotAllowed, "this path does not support the method")
 	}
-	// Count what a body may become. Most are small, so that a sender with few large ones, or many addresses, which may send
-	// them slowly, leaves room for others.
-	address, size := auth.AddressOf(r.RemoteAddr).String(), r.ContentLength
-	if size < 0 {
-		size = maxWebhook
-	}
-	if size = min(size+1, maxWebhook); !s.webhooks.bodies.Acquire(address, size) {
-		return nil, assay.Errorf(assay.CodeUnavailable, "too many webhooks are arriving")
-	}
-	defer s.webhooks.bodies.Release(address, size)
+	arriving := &webhookBody{ReadCloser: r.Body, bodies: s.webhooks.bodies, address: auth.AddressOf(r.RemoteAddr).String()}
+	defer arriving.release()
+	r.Body = arriving
 	// A test's writer has no deadlines.
 	if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(webhookTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return nil, err
