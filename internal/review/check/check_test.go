@@ -200,16 +200,16 @@ are not reviewed. Neither are files that ` + "`.gitignore`" + ` excludes.
 func TestDocument(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(checksIntro)
+	examples := checktest.Examples(t)
 	b.WriteString("\n| Check | What it reports | Category | Severity | Rules | Found in | Fix |\n|---|---|---|---|---|---|---|\n")
 	for _, c := range check.All() {
 		fixable := ""
 		if c.Fixable {
 			fixable = "`assay fix`"
 		}
-		fmt.Fprintf(&b, "| [`%s`](#%s) | %s | %s | %s | %s | %s | %s |\n", c.ID, c.ID, c.Title, c.Category, c.Severity, strings.Join(c.Rules, ", "), strings.Join(foundIn(c), ", "), fixable)
+		fmt.Fprintf(&b, "| [`%s`](#%s) | %s | %s | %s | %s | %s | %s |\n", c.ID, c.ID, c.Title, c.Category, c.Severity, strings.Join(c.Rules, ", "), strings.Join(foundIn(examples[c.ID]), ", "), fixable)
 	}
 	writeCorpus(t, &b)
-	examples := checktest.Examples(t)
 	for _, c := range check.All() {
 		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n%s\n\n### How to fix %s\n\n%s\n", c.ID, c.Title, strings.TrimSpace(c.Why), c.ID, strings.TrimSpace(c.Fix))
 		writeExample(&b, examples[c.ID], "Reported", func(e checktest.Example) bool { return len(e.Findings) > 0 })
@@ -310,12 +310,23 @@ func readCSV(t *testing.T, name string) [][]string {
 	return rows[1:]
 }
 
-// foundIn returns where a check looks: source code in all languages, and configuration.
-func foundIn(c *check.Check) (list []string) {
-	if c.Source != nil {
+// foundIn returns the kinds of files in which a check reports its examples.
+func foundIn(examples []checktest.Example) (list []string) {
+	code, configuration := false, false
+	for _, e := range examples {
+		for _, place := range e.Findings {
+			switch path.Ext(places.FindStringSubmatch(place)[1]) {
+			case ".go", ".js", ".ts", ".py", ".java":
+				code = true
+			default:
+				configuration = true
+			}
+		}
+	}
+	if code {
 		list = append(list, "code")
 	}
-	if c.Config != nil || c.Repository != nil && c.Source == nil {
+	if configuration {
 		list = append(list, "configuration")
 	}
 	return list
