@@ -3,7 +3,9 @@
 package connlimit
 
 import (
+	"encoding/binary"
 	"net"
+	"time"
 
 	"golang.org/x/net/http2"
 )
@@ -12,16 +14,12 @@ import (
 // before the next read.
 const smallRead = 512
 
-// framed is the HTTP/2 side of a connection. Only its reader uses it.
-type framed struct {
-	net.Conn // without TLS
-	of       *Conn
-
-	head    [frameHead]byte // of the next frame
-	got     int             // bytes of head
-	left    int             // bytes of the preface or of a payload that have not been read
-	kind    http2.FrameType // of the payload
-	headers int             // bytes of HEADERS that have no cost yet, fewer than framePart
+// frame is a position in a sequence of HTTP/2 frames.
+type frame struct {
+	head [frameHead]byte // of the current frame, or of the next one
+	got  int             // bytes of the next head
+	left int             // bytes of the preface or of a payload that are yet to come
+	kind http2.FrameType // of the payload
 }
 
 // preface is the kind of what precedes the first frame. No frame type is as large.
@@ -31,20 +29,57 @@ const preface http2.FrameType = 0xff
 // section 4.1.
 const frameHead = 9
 
+// next passes what p has of a head or of a payload. It returns the number of bytes, and whether a head is complete.
+func (f *frame) next(p []byte) (n int, head bool) {
+	if f.left > 0 {
+		n = min(f.left, len(p))
+		f.left -= n
+		return n, false
+	}
+	n = copy(f.head[f.got:], p)
+	if f.got += n; f.got < frameHead {
+		return n, false
+	}
+	f.got = 0
+	f.left = int(f.head[0])<<16 | int(f.head[1])<<8 | int(f.head[2])
+	f.kind = http2.FrameType(f.head[3])
+	return n, true
+}
+
+func (f *frame) flags() http2.Flags { return http2.Flags(f.head[4]) }
+
+func (f *frame) stream() uint32 { return binary.BigEndian.Uint32(f.head[5:]) & (1<<31 - 1) }
+
+// framed is the HTTP/2 side of a connection. Only its reader and its writer use it.
+type framed struct {
+	net.Conn // without TLS
+	of       *Conn
+	calls    *calls
+
+	in      frame
+	headers int // bytes of HEADERS that have no cost yet, fewer than framePart
+	out     frame
+}
+
 // Framed returns the HTTP/2 side of a connection of a server. content is c itself, or what TLS decrypts of it. Reads
 // wait while the organization of c has sent more frames than its rate allows on all of its connections, 512 KiB a second
 // for each processor: a frame counts as 32 bytes and its size, without the payload of DATA and with a quarter of that
 // of HEADERS, which begins a request and counts as another 96 bytes. Connections without an organization share an
 // eighth of such a rate, and each has a small rate of its own.
-func (c *Conn) Framed(content net.Conn) net.Conn {
-	return &framed{Conn: content, of: c, left: len(http2.ClientPreface), kind: preface}
+//
+// The connection is closed when a request takes longer than the limit, including its response.
+func (c *Conn) Framed(content net.Conn, limit time.Duration) net.Conn {
+	return &framed{
+		Conn: content, of: c, in: frame{left: len(http2.ClientPreface), kind: preface},
+		calls: &calls{of: c, limit: limit, began: make(map[uint32]time.Time)},
+	}
 }
 
 // Read implements net.Conn.
 func (f *framed) Read(p []byte) (int, error) {
 	most := smallRead
-	if f.kind == http2.FrameData && f.of.identified() {
-		most += f.left
+	if f.in.kind == http2.FrameData && f.of.identified() {
+		most += f.in.left
 	}
 	n, err := f.Conn.Read(p[:min(len(p), most)])
 	cost := f.cost(p[:n])
@@ -55,31 +90,43 @@ func (f *framed) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Write implements net.Conn.
+func (f *framed) Write(p []byte) (int, error) {
+	n, err := f.Conn.Write(p)
+	for rest := p[:n]; len(rest) > 0; {
+		passed, head := f.out.next(rest)
+		if rest = rest[passed:]; head {
+			f.calls.sent(&f.out)
+		}
+	}
+	return n, err
+}
+
+// Close implements net.Conn.
+func (f *framed) Close() error {
+	f.calls.stop()
+	return f.Conn.Close()
+}
+
 // cost returns what the next bytes of the connection cost.
 func (f *framed) cost(p []byte) (cost int) {
 	for len(p) > 0 {
-		if f.left == 0 {
-			n := copy(f.head[f.got:], p)
-			f.got, p, cost = f.got+n, p[n:], cost+n
-			if f.got < len(f.head) {
-				return cost
-			}
-			f.got = 0
-			f.left = int(f.head[0])<<16 | int(f.head[1])<<8 | int(f.head[2])
-			cost += frameCost
-			if f.kind = http2.FrameType(f.head[3]); f.kind == http2.FrameHeaders {
-				cost += headersCost
-			}
-		}
-		n := min(f.left, len(p))
-		f.left, p = f.left-n, p[n:]
-		switch f.kind {
-		case http2.FrameData:
-		case http2.FrameHeaders:
+		payload := f.in.left > 0
+		n, head := f.in.next(p)
+		p = p[n:]
+		switch {
+		case payload && f.in.kind == http2.FrameData:
+		case payload && f.in.kind == http2.FrameHeaders:
 			f.headers += n
 			cost, f.headers = cost+f.headers/framePart, f.headers%framePart
 		default:
 			cost += n
+		}
+		if head {
+			f.calls.received(&f.in)
+			if cost += frameCost; f.in.kind == http2.FrameHeaders {
+				cost += headersCost
+			}
 		}
 	}
 	return cost

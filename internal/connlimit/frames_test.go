@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/http2"
@@ -65,7 +66,7 @@ var frames = []struct {
 func TestFrameCost(t *testing.T) {
 	for _, c := range frames {
 		t.Run(c.name, func(t *testing.T) {
-			f := framed{left: len(http2.ClientPreface), kind: preface}
+			f := framed{in: frame{left: len(http2.ClientPreface), kind: preface}}
 			require.Equal(t, len(http2.ClientPreface)+c.cost, f.cost(written(t, c.write)))
 		})
 	}
@@ -87,7 +88,7 @@ func TestSmallReads(t *testing.T) {
 		{"DATA", func(f *http2.Framer) error { return f.WriteData(1, true, make([]byte, 16<<10)) }, 4 << 10},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			framed := conn.Framed(stream{Reader: bytes.NewReader(written(t, c.write))})
+			framed := conn.Framed(stream{Reader: bytes.NewReader(written(t, c.write))}, time.Minute)
 			var n int
 			for range 3 {
 				var err error
@@ -106,9 +107,9 @@ func FuzzFrameCost(f *testing.F) {
 		f.Add(written(f, c.write), 40)
 	}
 	f.Fuzz(func(t *testing.T, sent []byte, size int) {
-		whole := framed{left: len(http2.ClientPreface), kind: preface}
+		whole := framed{in: frame{left: len(http2.ClientPreface), kind: preface}}
 		want := whole.cost(sent)
-		pieces := framed{left: len(http2.ClientPreface), kind: preface}
+		pieces := framed{in: frame{left: len(http2.ClientPreface), kind: preface}}
 		got := 0
 		for rest := sent; len(rest) > 0; {
 			n := max(1, min(len(rest), size))

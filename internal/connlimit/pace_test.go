@@ -47,7 +47,7 @@ func TestPace(t *testing.T) {
 	})
 	overFrames := func(sent []byte) func(*testing.T, *Conn) {
 		return func(t *testing.T, c *Conn) {
-			n, err := io.Copy(io.Discard, struct{ io.Reader }{c.Framed(stream{Reader: bytes.NewReader(sent)})})
+			n, err := io.Copy(io.Discard, struct{ io.Reader }{c.Framed(stream{Reader: bytes.NewReader(sent)}, time.Minute)})
 			assert.NoError(t, err)
 			assert.Len(t, sent, int(n))
 		}

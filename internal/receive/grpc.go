@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -40,9 +41,10 @@ type callStream interface {
 }
 
 func (r *Receiver) newGRPCServer() *grpc.Server {
+	limit := r.cfg.ArrivalTimeout + 2*r.cfg.AnswerTimeout // of a request
 	options := []grpc.ServerOption{
 		grpc.ForceServerCodecV2(rawCodec{}),
-		grpc.InTapHandle(cancelable),
+		grpc.InTapHandle(admit),
 		grpc.ConnectionTimeout(r.cfg.ArrivalTimeout),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.MaxHeaderListSize(maxHeaderBytes),
@@ -52,7 +54,7 @@ func (r *Receiver) newGRPCServer() *grpc.Server {
 		grpc.KeepaliveParams(keepalive.ServerParameters{
 			MaxConnectionIdle:     idleTimeout,
 			MaxConnectionAge:      30 * time.Minute, // lets senders discover new replicas
-			MaxConnectionAgeGrace: r.cfg.ArrivalTimeout + 2*r.cfg.AnswerTimeout,
+			MaxConnectionAgeGrace: limit,
 			Time:                  pingAfter,
 			Timeout:               pingTimeout,
 		}),
@@ -62,7 +64,7 @@ func (r *Receiver) newGRPCServer() *grpc.Server {
 	if r.cfg.TLS != nil {
 		secure = credentials.NewTLS(r.cfg.TLS)
 	}
-	s := grpc.NewServer(append(options, grpc.Creds(framed{secure}))...)
+	s := grpc.NewServer(append(options, grpc.Creds(framed{secure, limit}))...)
 	for signal, service := range map[wire.Signal]string{
 		wire.Traces:  "opentelemetry.proto.collector.trace.v1.TraceService",
 		wire.Metrics: "opentelemetry.proto.collector.metrics.v1.MetricsService",
@@ -82,25 +84,53 @@ func (r *Receiver) newGRPCServer() *grpc.Server {
 	return s
 }
 
-// framed limits the HTTP/2 frames of connections.
+// framed limits the HTTP/2 frames and the requests of connections.
 type framed struct {
 	credentials.TransportCredentials
+	limit time.Duration // of a request
 }
 
 // ServerHandshake implements credentials.TransportCredentials.
 func (f framed) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	c, info, err := f.TransportCredentials.ServerHandshake(raw)
 	if limited, ok := raw.(*connlimit.Conn); ok && err == nil {
-		c = limited.Framed(c)
+		c = limited.Framed(c, f.limit)
 	}
 	return c, info, err
 }
 
 type cancelKey struct{}
 
-// cancelable makes the context of each call cancelable by the call itself. There is no other way to stop waiting for
-// a message.
-func cancelable(ctx context.Context, _ *tap.Info) (context.Context, error) {
+// Limits of the headers that a call keeps in memory until its client has accepted the response. Compressed, a header
+// field of a known name and value takes one byte of a request.
+const (
+	maxHeaderFields = 64
+	maxHeaderValue  = 256 // bytes; the names of codecs that a client accepts
+)
+
+var errHeaders = status.Errorf(codes.ResourceExhausted, "the call has more than %d header fields, or more than %d bytes in one for the library", maxHeaderFields, maxHeaderValue)
+
+// admit refuses calls with too many header fields and removes the fields that assay does not read. It makes the
+// context of the call cancelable by the call itself: there is no other way to stop waiting for a message.
+func admit(ctx context.Context, call *tap.Info) (context.Context, error) {
+	fields := 0
+	for name, values := range call.Header {
+		fields += len(values)
+		switch name {
+		case "content-type", "grpc-accept-encoding": // the library keeps them
+			for _, v := range values {
+				if len(v) > maxHeaderValue {
+					return nil, errHeaders
+				}
+			}
+		case "authorization", strings.ToLower(requestid.Header):
+		default:
+			delete(call.Header, name)
+		}
+	}
+	if fields > maxHeaderFields {
+		return nil, errHeaders
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	return context.WithValue(ctx, cancelKey{}, cancel), nil
 }

@@ -4,19 +4,24 @@ package receive_test
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 
@@ -81,18 +86,18 @@ func (c *rawHTTP2) flush() error {
 	return err
 }
 
-// open adds the header of a request for a path that does not exist.
-func (c *rawHTTP2) open(t testing.TB, id uint32) {
+// open adds the header of a request for a path.
+func (c *rawHTTP2) open(t testing.TB, id uint32, path string, more ...hpack.HeaderField) {
 	t.Helper()
 	c.headers.Reset()
-	for _, f := range []hpack.HeaderField{
+	for _, f := range append([]hpack.HeaderField{
 		{Name: ":method", Value: "POST"},
 		{Name: ":scheme", Value: "http"},
 		{Name: ":authority", Value: "test"},
-		{Name: ":path", Value: "/no/Service"},
+		{Name: ":path", Value: path},
 		{Name: "content-type", Value: "application/grpc"},
 		{Name: "te", Value: "trailers"},
-	} {
+	}, more...) {
 		require.NoError(t, c.encoder.WriteField(f))
 	}
 	require.NoError(t, c.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: c.headers.Bytes(), EndHeaders: true}))
@@ -146,7 +151,7 @@ func TestUnreadResponses(t *testing.T) {
 	require.NoError(t, c.flush())
 	require.NoError(t, <-established)
 
-	c.open(t, 1)
+	c.open(t, 1, "/no/Service")
 	require.NoError(t, c.flush())
 	_, err = client.Read(make([]byte, 1)) // the server writes, and waits with the rest
 	require.NoError(t, err)
@@ -158,4 +163,68 @@ func TestUnreadResponses(t *testing.T) {
 	}
 	require.Error(t, err)
 	require.LessOrEqual(t, sent, 64)
+}
+
+const tracesPath = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+
+// TestUnacceptedResponses: a client that does not accept responses, whose windows are closed, loses its connection.
+func TestUnacceptedResponses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, err := receive.New(receive.Config{Authenticate: authenticate, Ingester: &ingester{}, Logger: slog.New(slog.DiscardHandler)})
+		require.NoError(t, err)
+		listener := make(pipes)
+		var serving sync.WaitGroup
+		serving.Go(func() { _ = r.Serve(receive.GRPC, listener) })
+		client, server := net.Pipe()
+		listener <- server
+		c := newRawHTTP2(client)
+		require.NoError(t, c.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0}))
+		c.open(t, 1, tracesPath, hpack.HeaderField{Name: "authorization", Value: goodKey})
+		require.NoError(t, c.WriteData(1, true, make([]byte, 5)))
+		sent := make(chan error)
+		go func() { sent <- c.flush() }()
+		began := time.Now()
+		var frames []http2.FrameType
+		for {
+			f, err := c.ReadFrame()
+			if err != nil {
+				break
+			}
+			frames = append(frames, f.Header().Type)
+			if p, ok := f.(*http2.PingFrame); ok && !p.IsAck() {
+				if sent != nil {
+					require.NoError(t, <-sent)
+					sent = nil
+				}
+				require.NoError(t, c.WritePing(true, p.Data))
+				require.NoError(t, c.flush())
+			}
+		}
+		require.Contains(t, frames, http2.FrameHeaders)
+		require.NotContains(t, frames, http2.FrameData)
+		require.Equal(t, receive.DefaultArrivalTimeout+2*receive.DefaultAnswerTimeout, time.Since(began).Round(time.Second))
+		close(listener)
+		require.NoError(t, r.Shutdown(t.Context()))
+		serving.Wait()
+	})
+}
+
+// TestHeaderFields: a call may have as many header fields as clients and proxies send, and not many more.
+func TestHeaderFields(t *testing.T) {
+	s := start(t, receive.Config{})
+	conn, err := grpc.NewClient(s.grpc, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	defer conn.Close()
+	call := func(more ...string) codes.Code {
+		ctx := metadata.AppendToOutgoingContext(t.Context(), append(more, "authorization", goodKey)...)
+		_, err := ptraceotlp.NewGRPCClient(conn).Export(ctx, ptraceotlp.NewExportRequest())
+		return status.Code(err)
+	}
+	var many []string
+	for i := range 40 {
+		many = append(many, fmt.Sprintf("x-%d", i), "1")
+	}
+	require.Equal(t, codes.OK, call(many...))
+	require.Equal(t, codes.ResourceExhausted, call(append(many, many...)...))
+	require.Equal(t, codes.ResourceExhausted, call("grpc-accept-encoding", strings.Repeat("x", 1000)))
 }
