@@ -170,6 +170,7 @@ func (s *server) openAgent(credentials auth.Secret) (err error) {
 	cfg.Observe = s.own.ObserveAgent
 	cfg.Now = wallClock
 	cfg.Logger = s.logger
+	cfg.CPU = s.cpu
 	if s.cfg.agent() == agentEmbedded {
 		name, err := s.cfg.replicaName()
 		if err != nil {

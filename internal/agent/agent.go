@@ -48,6 +48,9 @@ type Config struct {
 	// DefaultMaxInFlight.
 	MaxInFlight int
 
+	// CPU limits how many responses are parsed at a time, by organization; nil: no limit.
+	CPU *fair.Semaphore
+
 	// Transport replaces the connection to the backend, for an agent in this process (InProcess). The fields below have
 	// no effect then.
 	Transport http.RoundTripper

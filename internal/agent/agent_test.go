@@ -6,15 +6,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"assay"
+	"assay/internal/fair"
 )
 
 func TestNewRefusesConfigurations(t *testing.T) {
@@ -442,4 +445,39 @@ func retryOf(t testing.TB, err error) time.Duration {
 	var r interface{ RetryAfter() time.Duration }
 	require.ErrorAs(t, err, &r)
 	return r.RetryAfter()
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestParsingInTurn: a response is parsed when the organization has a slot of the CPUs. Without one in time, the call
+// fails, but the backend has not failed.
+func TestParsingInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cpu := fair.NewSemaphore(1, 1)
+		f := newFixture(t, "http://backend", func(c *Config) {
+			c.CPU = cpu
+			c.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
+				return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(`{"x":1}`)), Request: r}, nil
+			})
+		})
+		ended := make(chan error, 1)
+		forward := func() {
+			_, err := f.Forward(context.Background(), get("/x"))
+			ended <- err
+		}
+		require.NoError(t, cpu.Acquire(t.Context(), "org-2"))
+		go forward()
+		synctest.Wait()
+		require.Empty(t, ended)
+		f.expire()
+		require.Equal(t, assay.CodeUnavailable, assay.ErrorCode(<-ended))
+		require.Equal(t, OutcomeTooMany, f.event(t).Outcome)
+		go forward()
+		synctest.Wait()
+		require.Empty(t, ended)
+		cpu.Release("org-2")
+		require.NoError(t, <-ended)
+	})
 }

@@ -28,7 +28,7 @@ const (
 func (g *Gateway) read(ctx context.Context, c *assay.AgentCall, resp *http.Response, b *bodyReader) result {
 	switch s := resp.StatusCode; {
 	case s >= 200 && s <= 299:
-		return success(ctx, resp, b, g.maxBody)
+		return g.success(ctx, c.Caller, resp, b)
 	case s == http.StatusNotModified && conditional(c):
 		return result{outcome: OutcomeOK, answer: validators(resp, &assay.AgentAnswer{NotModified: true})}
 	case refusals[s].code != "":
@@ -71,19 +71,28 @@ func unread(ctx context.Context, err error) result {
 }
 
 // success returns the result of a response with a 2xx status.
-func success(ctx context.Context, resp *http.Response, b *bodyReader, limit int) result {
+func (g *Gateway) success(ctx context.Context, caller *assay.Principal, resp *http.Response, b *bodyReader) result {
 	if coding := resp.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
 		return unusable("the agent backend answered in an encoding that was not asked for")
 	}
-	body, err := b.read(resp, limit)
+	body, err := b.read(resp, g.maxBody)
 	switch {
 	case errors.Is(err, errLong):
-		return unusable(fmt.Sprintf("the agent backend answered with more than %d bytes", limit))
+		return unusable(fmt.Sprintf("the agent backend answered with more than %d bytes", g.maxBody))
 	case err != nil:
 		return unread(ctx, err)
 	case len(body) == 0:
 		return result{outcome: OutcomeOK, answer: validators(resp, &assay.AgentAnswer{})}
-	case !isJSON(body):
+	}
+	leave, err := g.cfg.CPU.Enter(ctx, caller.OrganizationID)
+	if err != nil {
+		if r := brokenResult(ctx, err, true); !r.failed {
+			return r
+		}
+		return tooMany() // not a failure of the backend
+	}
+	defer leave()
+	if !isJSON(body) {
 		return unusable("the agent backend answered with something that is not JSON")
 	}
 	return result{outcome: OutcomeOK, answer: validators(resp, unwrap(body))}

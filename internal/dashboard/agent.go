@@ -204,6 +204,11 @@ func (q *request) callAgent(operation, method, path string, query url.Values, bo
 	if err != nil || answer == nil {
 		return err
 	}
+	leave, err := q.cfg.CPU.Enter(q.ctx, q.organization())
+	if err != nil {
+		return err
+	}
+	defer leave()
 	if err := json.Unmarshal(result.Data, answer); err != nil {
 		return &assay.Error{Code: assay.CodeUpstream, Message: "the agent's answer has another shape", Err: err}
 	}
