@@ -320,7 +320,8 @@ type CodebaseStore interface {
 	RunEvents(ctx context.Context, organizationID, runID string, after int64, limit int) (events []RunEvent, latest int64, err error)
 
 	// SaveReview replaces the active findings of a repository by the findings of a review and saves what the review found
-	// (instrumentation, and default branch and access unless empty), in one transaction that checks the run's lease.
+	// (instrumentation, and default branch and access unless empty), in transactions that check the run's lease. Until the
+	// last one, readers see a part of the findings; a review that fails in between is completed by the next one.
 	// The review is as of the run's start and of the argument's commit. Findings with a known id are active again and
 	// keep creation time, dismissal, fix and pull request. Those that come back after their fix was merged or refuted get
 	// fix and pull request of the argument; those that are missing are resolved. At most MaxFindings with MaxReviewBytes are kept, the worst

@@ -101,8 +101,8 @@ func (r *reviewed) sum() []byte {
 	return h.Sum(nil)[:16]
 }
 
-// findingRows is the number of findings that one round trip writes.
-const findingRows = 500
+// findingRows is the number of findings that one transaction writes.
+const findingRows = 200
 
 // undone is the condition that a stored finding comes back after its fix was merged or refuted.
 const undone = `(code_findings.fix_status = 'refuted' OR code_findings.state & 1 = 1 AND code_findings.fix_status IN ('merged', 'confirmed'))`
@@ -132,48 +132,74 @@ func (q *Queries) SaveReview(ctx context.Context, holder string, r *assay.Run, r
 	if err := checkJSON("instrumentation of a repository", assay.MaxDocumentBytes, repo.Instrumentation); err != nil {
 		return err
 	}
-	return q.engine.Chunk(ctx, connpool.Scoring, "save a review", func(tx Tx) error {
-		h, err := q.holdRun(ctx, tx, holder, r.ID)
-		if err != nil {
+	s := review{q: q}
+	var last ID // the run of the review before
+	// Many transactions, so that commits of telemetry do not wait for all of them.
+	step := func(do func() error) error {
+		return q.engine.Chunk(ctx, connpool.Scoring, "save a review", func(tx Tx) (err error) {
+			if s.held, err = q.holdRun(ctx, tx, holder, r.ID); err != nil {
+				return err
+			}
+			now, err := tx.Now(ctx)
+			if err != nil {
+				return err
+			}
+			if err := need(ctx, tx, errNoRepository, []any{&last},
+				`SELECT reviewed_run FROM repositories WHERE repo = $1 AND id = $2`+q.sql.LockRows, s.held.repo, ID(repo.ID)); err != nil {
+				return err
+			}
+			s.tx, s.now = tx, Micros(now)
+			return do()
+		})
+	}
+	if err := step(func() error { return s.load(ctx) }); err != nil {
+		return err
+	}
+	gone, deleted := s.missing(list)
+	for ids := range slices.Chunk(gone, findingRows) {
+		if err := step(func() error {
+			return s.exec(ctx, `UPDATE code_findings SET state = state | 1, resolved_at = $1, run_id = $2 WHERE repo = $3 AND `+q.sql.In(`id`, `$4`), s.now, last, s.held.repo, ids)
+		}); err != nil {
 			return err
 		}
-		now, err := tx.Now(ctx)
-		if err != nil {
+	}
+	for ids := range slices.Chunk(deleted, findingRows) {
+		if err := step(func() error {
+			return s.exec(ctx, `DELETE FROM code_findings WHERE repo = $1 AND `+q.sql.In(`id`, `$2`), s.held.repo, ids)
+		}); err != nil {
 			return err
 		}
-		var last ID
-		if err := need(ctx, tx, errNoRepository, []any{&last},
-			`SELECT reviewed_run FROM repositories WHERE repo = $1 AND id = $2`+q.sql.LockRows, h.repo, ID(repo.ID)); err != nil {
+	}
+	for findings := range slices.Chunk(s.changed(list), findingRows) {
+		if err := step(func() error { return s.save(ctx, findings) }); err != nil {
 			return err
 		}
-		s := review{tx: tx, q: q, held: h, now: Micros(now)}
-		if err := s.load(ctx); err != nil {
-			return err
-		}
-		if err := s.resolve(ctx, list, last); err != nil {
-			return err
-		}
-		if err := s.save(ctx, list); err != nil {
-			return err
-		}
+	}
+	return step(func() error {
 		b := new(Batch)
-		countFindings(b, h.org, h.repo)
+		countFindings(b, s.held.org, s.held.repo)
 		b.Exec(`UPDATE repositories SET reviewed_at = $1, reviewed_commit = $2, reviewed_run = $3, instrumentation = $4,
 				default_branch = CASE WHEN $5 = 0 THEN default_branch ELSE $6 END, access = CASE WHEN $7 = 0 THEN access ELSE $8 END,
 				attempted_at = CASE WHEN attempted_at < $1 THEN $1 ELSE attempted_at END
 			WHERE repo = $9`,
-			h.started, Text(r.Commit), ID(r.ID), document(repo.Instrumentation), len(repo.DefaultBranch), Text(repo.DefaultBranch), len(repo.Access), Text(repo.Access), h.repo)
-		return tx.Send(ctx, b)
+			s.held.started, Text(r.Commit), ID(r.ID), document(repo.Instrumentation), len(repo.DefaultBranch), Text(repo.DefaultBranch), len(repo.Access), Text(repo.Access), s.held.repo)
+		return s.tx.Send(ctx, b)
 	})
 }
 
-// review is a transaction that saves the findings of a review.
+// review saves the findings of a review. tx, held and now are of the current transaction.
 type review struct {
 	tx     Tx
 	q      *Queries
 	held   heldRun
 	now    int64
 	stored map[int64]*storedFinding
+}
+
+func (s *review) exec(ctx context.Context, statement string, args ...any) error {
+	b := new(Batch)
+	b.Exec(statement, args...)
+	return s.tx.Send(ctx, b)
 }
 
 // load reads the stored findings.
@@ -191,14 +217,14 @@ func (s *review) load(ctx context.Context) error {
 	return s.tx.Send(ctx, b)
 }
 
-// resolve marks the active findings that the review does not report as resolved, and
-// deletes the oldest resolved findings beyond MaxFindings.
-func (s *review) resolve(ctx context.Context, list []reviewed, last ID) error {
+// missing returns the active findings that the review does not report, which are resolved now, and the oldest resolved
+// findings beyond MaxFindings.
+func (s *review) missing(list []reviewed) (gone, deleted []int64) {
 	reported := make(map[int64]bool, len(list))
 	for i := range list {
 		reported[list[i].id] = true
 	}
-	var gone, kept []int64
+	var kept []int64
 	for _, id := range slices.Sorted(maps.Keys(s.stored)) {
 		f := s.stored[id]
 		switch {
@@ -210,46 +236,40 @@ func (s *review) resolve(ctx context.Context, list []reviewed, last ID) error {
 		}
 		kept = append(kept, id)
 	}
-	b := new(Batch)
-	if len(gone) > 0 {
-		b.Exec(`UPDATE code_findings SET state = state | 1, resolved_at = $1, run_id = $2 WHERE repo = $3 AND `+s.q.sql.In(`id`, `$4`), s.now, last, s.held.repo, gone)
-	}
 	if n := len(kept) - assay.MaxFindings; n > 0 {
 		slices.SortStableFunc(kept, func(a, b int64) int { return cmp.Compare(s.stored[a].resolvedAt, s.stored[b].resolvedAt) })
-		b.Exec(`DELETE FROM code_findings WHERE repo = $1 AND `+s.q.sql.In(`id`, `$2`), s.held.repo, kept[:n])
+		deleted = kept[:n]
 	}
-	return s.tx.Send(ctx, b)
+	return gone, deleted
 }
 
-// save adds the findings that are new and replaces those that changed. It sends
-// findingRows at a time, so that memory is bounded.
-func (s *review) save(ctx context.Context, list []reviewed) error {
-	changed := slices.DeleteFunc(slices.Clone(list), func(f reviewed) bool {
+// changed returns the findings of the review that are new or not as stored.
+func (s *review) changed(list []reviewed) []reviewed {
+	return slices.DeleteFunc(list, func(f reviewed) bool {
 		old := s.stored[f.id]
 		return old != nil && old.state&findingResolved == 0 && bytes.Equal(old.digest, f.digest)
 	})
-	for chunk := range slices.Chunk(changed, findingRows) {
-		var (
-			b, links Batch
-			relink   []int64
-		)
-		for _, f := range chunk {
-			b.Exec(saveFinding, s.held.repo, f.id, s.held.org, f.severity, f.digest, s.now, Text(f.Category), Text(f.Check), Text(f.Service),
-				Text(f.FixStatus), Text(f.FixNote), f.PullRequest, Text(f.PullStatus), document(f.insights), []byte(f.Body))
-			if old := s.stored[f.id]; old != nil && old.insights {
-				relink = append(relink, f.id)
-			}
-			for _, id := range f.ids {
-				links.Exec(`INSERT INTO code_finding_insights (insight, repo, id) VALUES ($1, $2, $3)`, ID(id), s.held.repo, f.id)
-			}
+}
+
+// save adds or replaces findings.
+func (s *review) save(ctx context.Context, findings []reviewed) error {
+	var (
+		b, links Batch
+		relink   []int64
+	)
+	for _, f := range findings {
+		b.Exec(saveFinding, s.held.repo, f.id, s.held.org, f.severity, f.digest, s.now, Text(f.Category), Text(f.Check), Text(f.Service),
+			Text(f.FixStatus), Text(f.FixNote), f.PullRequest, Text(f.PullStatus), document(f.insights), []byte(f.Body))
+		if old := s.stored[f.id]; old != nil && old.insights {
+			relink = append(relink, f.id)
 		}
-		if len(relink) > 0 {
-			b.Exec(`DELETE FROM code_finding_insights WHERE repo = $1 AND `+s.q.sql.In(`id`, `$2`), s.held.repo, relink)
-		}
-		b.Statements = append(b.Statements, links.Statements...)
-		if err := s.tx.Send(ctx, &b); err != nil {
-			return err
+		for _, id := range f.ids {
+			links.Exec(`INSERT INTO code_finding_insights (insight, repo, id) VALUES ($1, $2, $3)`, ID(id), s.held.repo, f.id)
 		}
 	}
-	return nil
+	if len(relink) > 0 {
+		b.Exec(`DELETE FROM code_finding_insights WHERE repo = $1 AND `+s.q.sql.In(`id`, `$2`), s.held.repo, relink)
+	}
+	b.Statements = append(b.Statements, links.Statements...)
+	return s.tx.Send(ctx, &b)
 }
