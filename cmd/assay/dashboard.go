@@ -97,11 +97,14 @@ func (s *server) openDashboard() (http.Handler, error) {
 	return sessions.Handler(identified(pages)), nil
 }
 
-// identified counts the connections of requests for the organization of their session.
-func identified(pages http.Handler) http.Handler {
+// identified counts requests and their connections for the organization of their session.
+func identified(pages *dashboard.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if session := session.FromContext(r.Context()); session != nil {
-			connlimit.Identify(r.Context(), session.OrganizationID)
+			if err := connlimit.Identify(r.Context(), session.OrganizationID); err != nil {
+				pages.Fail(w, r, http.StatusServiceUnavailable, "Your organization sends too many requests.")
+				return
+			}
 		}
 		pages.ServeHTTP(w, r)
 	})

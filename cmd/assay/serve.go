@@ -433,9 +433,12 @@ func (s *server) serve(metrics, pages http.Handler, tlsConfig *tls.Config) {
 func (s *server) authenticate(ctx context.Context, authorization, remoteAddr string) (*assay.Principal, error) {
 	p, err := s.auth.Authenticate(ctx, authorization, remoteAddr)
 	if err == nil {
-		connlimit.Identify(ctx, p.OrganizationID)
+		err = connlimit.Identify(ctx, p.OrganizationID)
 	}
-	return p, err
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 // newHTTPServer returns a server for a listener, and the listener with limited connections.

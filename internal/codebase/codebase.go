@@ -120,8 +120,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		// Anyone can send such a request.
 		s.cfg.Logger.DebugContext(r.Context(), "agent rejected a token", "reason", err)
-	} else {
-		connlimit.Identify(r.Context(), from.organization)
+	} else if err = connlimit.Identify(r.Context(), from.organization); err == nil {
 		var ids []string
 		if op, ids, err = route(w, r); err == nil && op.large {
 			if err = s.large.Acquire(r.Context(), from.organization); err == nil {

@@ -134,11 +134,12 @@ func (l *Limiter) Handler(next http.Handler) http.Handler {
 
 type connKey struct{}
 
-// Identify sets the organization of the request with this context, after its credential has been accepted. Outside of
-// a Handler it does nothing.
-func Identify(ctx context.Context, organization string) {
+// Identify sets the organization of the request with this context, after its credential has been accepted, and waits for
+// its turn like Conn.Turn. Outside of a Handler it does nothing.
+func Identify(ctx context.Context, organization string) error {
 	c, _ := ctx.Value(connKey{}).(*Conn)
 	c.Identify(organization)
+	return c.Turn(ctx)
 }
 
 // Begin begins a request on the connection with the given remote address and returns the connection, or nil. End ends
@@ -199,7 +200,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 		switch {
 		case c.plain.Load():
 			if c.overhead.Add(int64(max(n, fewBytes))) > maxAhead {
-				c.settle(0, nil)
+				c.pace(c.received(), nil)
 			}
 		case !c.identified():
 			c.pace(readCost+n/readPart, nil)

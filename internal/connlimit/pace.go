@@ -3,10 +3,13 @@
 package connlimit
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"runtime"
 	"time"
+
+	"assay"
 )
 
 // Clients can send requests without waiting for responses, and HTTP/2 clients also control frames that the server has to
@@ -40,10 +43,10 @@ const (
 	readPart  = 32 // of a read without an organization
 )
 
-// Paced returns a handler for HTTP/1.1 that delays the ends of responses while the organization of their request, or the
-// connections without an organization, have sent more than their rate: up to 4,096 requests a second for each
-// processor, or 512, and fewer with long headers, small chunks, or bodies that next does not read. The first requests
-// of a connection do not wait.
+// Paced returns a handler for HTTP/1.1 that limits the rate of requests: up to 4,096 a second of an organization for each
+// processor, or 512 of the connections without one, and fewer with long headers, small chunks, or bodies that next does
+// not read. The requests of an organization wait in Turn. Responses to others end later; the first of a connection do
+// not.
 func (l *Limiter) Paced(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		l.mu.Lock()
@@ -57,7 +60,7 @@ func (l *Limiter) Paced(next http.Handler) http.Handler {
 			return
 		}
 		c.plain.Store(true)
-		cost := requestCost
+		cost := 0
 		for _, values := range r.Header {
 			cost += lineCost * len(values)
 		}
@@ -66,11 +69,33 @@ func (l *Limiter) Paced(next http.Handler) http.Handler {
 			r = r.WithContext(r.Context()) // the server keeps the original body
 			r.Body = content{body, c}
 		}
-		// The organization of this request is known when it ends. It does not wait, or pay, for the one before it: on the
-		// connection of a proxy that may have been of another organization, or of none.
+		// The request does not wait, or pay, for the organization of the one before it: on the connection of a proxy that
+		// may have been another one, or none.
 		defer c.settle(cost, r.Context().Done())
 		next.ServeHTTP(w, r)
 	})
+}
+
+// Turn waits until the rate of the organization of the request in flight over HTTP/1.1 allows the request. It returns an
+// error with CodeUnavailable when ctx ends or the connection is closed before. Over HTTP/2 it does nothing.
+func (c *Conn) Turn(ctx context.Context) error {
+	if c == nil || !c.plain.Load() {
+		return nil
+	}
+	wait, _, refund := c.limiter.pay(c, requestCost)
+	if wait <= 0 {
+		return nil
+	}
+	turn := time.NewTimer(wait)
+	defer turn.Stop()
+	select {
+	case <-turn.C:
+		return nil
+	case <-c.gone:
+	case <-ctx.Done():
+	}
+	refund()
+	return &assay.Error{Code: assay.CodeUnavailable, Message: "the organization sends too many requests", Err: ctx.Err()}
 }
 
 // content is the body of a request over HTTP/1.1.
@@ -90,13 +115,26 @@ func (b content) Read(p []byte) (int, error) {
 // TLS and the buffers of readers.
 const maxAhead = 32 << 10
 
-// settle charges a request over HTTP/1.1, and what its connection has received besides the content of bodies, such as
-// headers, the lines between chunks, and the bodies of refused requests.
+// settle charges the end of a request over HTTP/1.1. A request that has waited for its turn does not wait again.
 func (c *Conn) settle(cost int, done <-chan struct{}) {
-	if c.overhead.Load() > 0 {
-		cost += int(c.overhead.Swap(0) / plainPart)
+	cost += c.received()
+	c.limiter.mu.Lock()
+	identified := c.payer != ""
+	c.limiter.mu.Unlock()
+	if identified {
+		c.limiter.pay(c, cost)
+	} else {
+		c.pace(requestCost+cost, done)
 	}
-	c.pace(cost, done)
+}
+
+// received returns the cost of what a connection has received over HTTP/1.1 besides the content of bodies, such as
+// headers, the lines between chunks, and the bodies of refused requests.
+func (c *Conn) received() int {
+	if c.overhead.Load() <= 0 {
+		return 0
+	}
+	return int(c.overhead.Swap(0) / plainPart)
 }
 
 // pace charges a cost and waits until the rate of the organization allows it. It returns early when the connection is

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,6 +21,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/http2"
+
+	"assay"
 )
 
 // own is the cost of the first requests of a connection that do not wait.
@@ -57,7 +60,10 @@ func TestPace(t *testing.T) {
 		served, organization := 0, c.organization
 		h := c.limiter.Paced(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 			served++
-			c.Identify(organization)
+			if organization != "" {
+				c.Identify(organization)
+				assert.NoError(t, c.Turn(t.Context()))
+			}
 		}))
 		for range requests {
 			h.ServeHTTP(httptest.NewRecorder(), &http.Request{RemoteAddr: c.peer})
@@ -91,7 +97,10 @@ func TestPace(t *testing.T) {
 			assert.EqualValues(t, 32<<20, n)
 		}, 1024*(readCost+32<<10/readPart) - own, anonymousRate},
 		{"requests with many header lines", []string{"a"}, func(t *testing.T, c *Conn) {
-			h := c.limiter.Paced(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { c.Identify("a") }))
+			h := c.limiter.Paced(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+				c.Identify("a")
+				assert.NoError(t, c.Turn(t.Context()))
+			}))
 			for range requests {
 				h.ServeHTTP(httptest.NewRecorder(), &http.Request{RemoteAddr: c.peer, Header: http.Header{"A": make([]string, 1000), "B": {strings.Repeat("x", 15<<10)}}})
 			}
@@ -137,10 +146,11 @@ func TestPaceOfSharedConnections(t *testing.T) {
 			_, err := proxy.Read(make([]byte, 4<<10))
 			require.NoError(t, err)
 			l.Paced(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+				require.Zero(t, time.Since(began))
 				if organization != "" {
 					proxy.Identify(organization)
+					require.NoError(t, proxy.Turn(t.Context()))
 				}
-				require.Zero(t, time.Since(began))
 			})).ServeHTTP(httptest.NewRecorder(), &http.Request{RemoteAddr: "2"})
 			return time.Since(began) > 0
 		}
@@ -155,6 +165,57 @@ func TestPaceOfSharedConnections(t *testing.T) {
 		require.Greater(t, time.Since(began), 9*time.Second)
 		cancel()
 		flooding.Wait()
+	})
+}
+
+// TestTurn: requests of an organization on new connections wait for its rate as well. Those whose clients do not wait are
+// not handled, and the next ones do not wait for them.
+func TestTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Config{Limit: 10_000})
+		perSecond := rate * runtime.GOMAXPROCS(0) / requestCost
+		var served atomic.Int32
+		request := func(n int) (conn *Conn, turn func(context.Context) error) {
+			conn = l.add(&remote{addr: strconv.Itoa(n)})
+			return conn, func(ctx context.Context) (err error) {
+				l.Paced(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+					conn.Identify("a")
+					if err = conn.Turn(ctx); err == nil {
+						served.Add(1)
+					}
+				})).ServeHTTP(httptest.NewRecorder(), &http.Request{RemoteAddr: conn.peer})
+				return err
+			}
+		}
+		n := 0
+		began := time.Now()
+		for range perSecond {
+			conn, turn := request(n)
+			require.NoError(t, turn(t.Context()))
+			require.NoError(t, conn.Close())
+			n++
+		}
+		require.InDelta(t, time.Second-burst, time.Since(began), float64(20*time.Millisecond))
+		served.Store(0)
+		began = time.Now()
+		var clients sync.WaitGroup
+		for range perSecond {
+			conn, turn := request(n)
+			n++
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+			defer cancel()
+			clients.Go(func() {
+				if err := turn(ctx); err != nil {
+					assert.Equal(t, assay.CodeUnavailable, assay.ErrorCode(err))
+				}
+				assert.NoError(t, conn.Close())
+			})
+		}
+		clients.Wait()
+		require.InDelta(t, perSecond/100, served.Load(), float64(perSecond/50))
+		_, turn := request(n)
+		require.NoError(t, turn(t.Context()))
+		require.Less(t, time.Since(began), 100*time.Millisecond)
 	})
 }
 
@@ -296,7 +357,9 @@ func TestPaceBodies(t *testing.T) {
 				ended := make(chan struct{})
 				srv := &http.Server{
 					Handler: limiter.Paced(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-						limiter.Begin(r.RemoteAddr).Identify("a")
+						conn := limiter.Begin(r.RemoteAddr)
+						conn.Identify("a")
+						assert.NoError(t, conn.Turn(r.Context()))
 						c.handler(w, r)
 					})),
 					ConnState: func(_ net.Conn, s http.ConnState) {

@@ -146,6 +146,9 @@ func (q *request) authenticate(ctx context.Context, authorization []string, remo
 		return errScope
 	}
 	q.conn.Identify(principal.OrganizationID)
+	if err := q.conn.Turn(ctx); err != nil {
+		return err
+	}
 	if r := q.rates; r != nil {
 		if err := r.admit(principal.OrganizationID, time.Now()); err != nil {
 			return err
