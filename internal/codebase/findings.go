@@ -106,17 +106,24 @@ func (c *call) findings(ctx context.Context, f assay.FindingFilter) ([]findingDa
 		return nil, 0, err
 	}
 	repositories := map[string]*assay.Repository{}
+	for _, finding := range found {
+		if _, known := repositories[finding.RepositoryID]; known {
+			continue
+		}
+		r, err := c.cfg.Store.Repository(ctx, c.organization, finding.RepositoryID)
+		if err != nil && assay.ErrorCode(err) != assay.CodeNotFound { // deleted meanwhile
+			return nil, 0, err
+		}
+		repositories[finding.RepositoryID] = r
+	}
+	leave, err := c.cfg.CPU.Enter(ctx, c.organization)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer leave()
 	all := make([]findingData, len(found))
 	for i, finding := range found {
-		r, known := repositories[finding.RepositoryID]
-		if !known {
-			r, err = c.cfg.Store.Repository(ctx, c.organization, finding.RepositoryID)
-			if err != nil && assay.ErrorCode(err) != assay.CodeNotFound { // deleted meanwhile
-				return nil, 0, err
-			}
-			repositories[finding.RepositoryID] = r
-		}
-		if all[i], err = showFinding(finding, r); err != nil {
+		if all[i], err = showFinding(finding, repositories[finding.RepositoryID]); err != nil {
 			return nil, 0, err
 		}
 		if fixes[finding.RepositoryID+finding.ID] {
