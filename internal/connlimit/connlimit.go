@@ -66,11 +66,12 @@ type Conn struct {
 
 	// Guarded by limiter.mu.
 	organization string // that the connection counts for: of the last request with one; "" before it
+	shared       bool   // requests of several organizations have used it
 	payer        string // over HTTP/1.1: organization of the request in flight, or of the last one; "" if it has none yet
 	requests     int    // in flight
 	place        *list.Element
 	removed      bool
-	paid         time.Time // before the first organization: when the connection's own rate has caught up
+	paid         time.Time // when the connection's own rate has caught up
 }
 
 // New returns a Limiter without connections.
@@ -139,7 +140,7 @@ type connKey struct{}
 func Identify(ctx context.Context, organization string) error {
 	c, _ := ctx.Value(connKey{}).(*Conn)
 	c.Identify(organization)
-	return c.Turn(ctx)
+	return c.Turn(ctx, organization)
 }
 
 // Begin begins a request on the connection with the given remote address and returns the connection, or nil. End ends
@@ -187,6 +188,8 @@ func (c *Conn) Identify(organization string) {
 	}
 	if c.organization == "" {
 		close(c.known)
+	} else {
+		c.shared = true
 	}
 	c.limiter.leave(c)
 	c.organization = organization

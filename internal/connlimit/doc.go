@@ -14,6 +14,6 @@
 // as the headers of requests.
 //
 // A reverse proxy sends requests of many organizations over a few connections. Each counts for the organization of
-// its last request, and the proxy has to limit its own clients. A request over HTTP/1.1 is still charged to its own
-// organization, or to none.
+// its last request, and the proxy has to limit its own clients. A request is still charged to its own
+// organization, or over HTTP/1.1 to none.
 package connlimit

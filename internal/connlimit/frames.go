@@ -82,7 +82,10 @@ func (f *framed) Read(p []byte) (int, error) {
 		most += f.in.left
 	}
 	n, err := f.Conn.Read(p[:min(len(p), most)])
-	cost := f.cost(p[:n])
+	cost, requests := f.cost(p[:n])
+	if !f.of.isShared() { // requests on shared connections wait for their turn
+		cost += requests * headersCost
+	}
 	if n > 0 && n < fewBytes {
 		cost += readCost
 	}
@@ -108,8 +111,8 @@ func (f *framed) Close() error {
 	return f.Conn.Close()
 }
 
-// cost returns what the next bytes of the connection cost.
-func (f *framed) cost(p []byte) (cost int) {
+// cost returns what the next bytes of the connection cost, besides the requests that begin in them.
+func (f *framed) cost(p []byte) (cost, requests int) {
 	for len(p) > 0 {
 		payload := f.in.left > 0
 		n, head := f.in.next(p)
@@ -125,9 +128,9 @@ func (f *framed) cost(p []byte) (cost int) {
 		if head {
 			f.calls.received(&f.in)
 			if cost += frameCost; f.in.kind == http2.FrameHeaders {
-				cost += headersCost
+				requests++
 			}
 		}
 	}
-	return cost
+	return cost, requests
 }

@@ -19,6 +19,7 @@ import (
 const (
 	rate          = 1 << 19               // cost a second, for each processor
 	anonymousRate = rate / 8              // of the connections without an organization
+	sharedRate    = 4 * rate              // of the frames of connections over HTTP/2 that several organizations have used
 	burst         = 50 * time.Millisecond // of these rates
 	requestCost   = 128                   // of a request over HTTP/1.1
 	lineCost      = 1                     // of a line of its header
@@ -28,8 +29,9 @@ const (
 	fewBytes      = 256 // that a read over HTTP/1.1 counts as at least
 )
 
-// A connection without an organization has a small rate of its own. So a client that is about to send a credential does
-// not wait behind others, nor does a regular probe. While many new connections use it, its burst is smaller.
+// A connection over HTTP/2, or without an organization, has a small rate of its own. So a client that is about to send a
+// credential does not wait behind others, nor does a regular probe, nor another organization behind the same proxy.
+// While many new connections without an organization use it, its burst is smaller.
 const (
 	ownRate    = 128             // cost a second
 	ownBurst   = 8 * time.Second // of this rate
@@ -76,13 +78,21 @@ func (l *Limiter) Paced(next http.Handler) http.Handler {
 	})
 }
 
-// Turn waits until the rate of the organization of the request in flight over HTTP/1.1 allows the request. It returns an
-// error with CodeUnavailable when ctx ends or the connection is closed before. Over HTTP/2 it does nothing.
-func (c *Conn) Turn(ctx context.Context) error {
-	if c == nil || !c.plain.Load() {
+// Turn waits until the rate of an organization allows a request in flight. It returns an error with CodeUnavailable when
+// ctx ends or the connection is closed before. Over HTTP/2 it does nothing unless several organizations have used the
+// connection: otherwise reads wait.
+func (c *Conn) Turn(ctx context.Context, organization string) error {
+	if c == nil {
 		return nil
 	}
-	wait, _, refund := c.limiter.pay(c, requestCost)
+	l := c.limiter
+	l.mu.Lock()
+	if !c.plain.Load() && !c.shared {
+		l.mu.Unlock()
+		return nil
+	}
+	wait, refund := l.chargeTo(organization, requestCost, rate)
+	l.mu.Unlock()
 	if wait <= 0 {
 		return nil
 	}
@@ -158,41 +168,59 @@ func (c *Conn) pace(cost int, done <-chan struct{}) {
 	}
 }
 
-// pay charges a cost to the organization of a connection, over HTTP/1.1 to that of its request. It returns how long the connection has to wait, the channel
-// whose close ends the wait early, nil if there is none, and what takes the charge back. A
-// connection waits for one charge at a time, so others wait at most for one read of each.
+// pay charges a cost to the organization of a connection, over HTTP/1.1 to that of its request. It returns how long the
+// connection has to wait, the channel whose close ends the wait early, nil if there is none, and what takes the charge
+// back. A connection waits for one charge at a time, so others wait at most for one read of each.
 func (l *Limiter) pay(c *Conn, cost int) (wait time.Duration, known <-chan struct{}, refund func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now, perSecond, organization := time.Now(), rate, c.organization
-	if c.plain.Load() {
+	switch {
+	case c.plain.Load():
 		organization = c.payer
+	case c.shared:
+		organization, perSecond = sharedConns, sharedRate
 	}
-	if organization == "" {
+	anonymous, own := organization == "", ownBurst
+	if anonymous {
 		perSecond = anonymousRate
 		if !c.plain.Load() {
 			known = c.known
 		}
-		own := ownBurst
 		if l.first.After(now) {
 			own = leastBurst
 		}
+	}
+	if anonymous || !c.plain.Load() {
 		if paid := charge(c.paid, now, cost, ownRate, own); !paid.After(now) {
 			c.paid = paid
-			l.first = charge(l.first, now, cost, perSecond*runtime.GOMAXPROCS(0), burst)
-			if latest := now.Add(burst); l.first.After(latest) {
-				l.first = latest
+			if anonymous {
+				l.first = charge(l.first, now, cost, perSecond*runtime.GOMAXPROCS(0), burst)
+				if latest := now.Add(burst); l.first.After(latest) {
+					l.first = latest
+				}
 			}
 			return 0, nil, nil
 		}
 	}
+	wait, refund = l.chargeTo(organization, cost, perSecond)
+	return wait, known, refund
+}
+
+// sharedConns is the key of the rate of connections over HTTP/2 that several organizations have used.
+const sharedConns = "shared"
+
+// chargeTo charges a cost to the rate with a key, for each processor. It returns how long to wait and what takes the charge
+// back. The caller holds the lock.
+func (l *Limiter) chargeTo(key string, cost, perSecond int) (wait time.Duration, refund func()) {
+	now := time.Now()
 	perSecond *= runtime.GOMAXPROCS(0)
-	paid := charge(l.paid[organization], now, cost, perSecond, burst)
-	l.paid[organization] = paid
-	return paid.Sub(now), known, func() {
+	paid := charge(l.paid[key], now, cost, perSecond, burst)
+	l.paid[key] = paid
+	return paid.Sub(now), func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.paid[organization] = l.paid[organization].Add(-duration(cost, perSecond))
+		l.paid[key] = l.paid[key].Add(-duration(cost, perSecond))
 	}
 }
 
@@ -207,6 +235,13 @@ func charge(paid, now time.Time, cost, perSecond int, burst time.Duration) time.
 
 func duration(cost, perSecond int) time.Duration {
 	return time.Duration(cost) * time.Second / time.Duration(perSecond)
+}
+
+// isShared reports whether requests of several organizations have used the connection.
+func (c *Conn) isShared() bool {
+	c.limiter.mu.Lock()
+	defer c.limiter.mu.Unlock()
+	return c.shared
 }
 
 // identified reports whether the connection has had an organization.

@@ -62,7 +62,7 @@ func TestPace(t *testing.T) {
 			served++
 			if organization != "" {
 				c.Identify(organization)
-				assert.NoError(t, c.Turn(t.Context()))
+				assert.NoError(t, c.Turn(t.Context(), organization))
 			}
 		}))
 		for range requests {
@@ -99,7 +99,7 @@ func TestPace(t *testing.T) {
 		{"requests with many header lines", []string{"a"}, func(t *testing.T, c *Conn) {
 			h := c.limiter.Paced(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 				c.Identify("a")
-				assert.NoError(t, c.Turn(t.Context()))
+				assert.NoError(t, c.Turn(t.Context(), "a"))
 			}))
 			for range requests {
 				h.ServeHTTP(httptest.NewRecorder(), &http.Request{RemoteAddr: c.peer, Header: http.Header{"A": make([]string, 1000), "B": {strings.Repeat("x", 15<<10)}}})
@@ -149,7 +149,7 @@ func TestPaceOfSharedConnections(t *testing.T) {
 				require.Zero(t, time.Since(began))
 				if organization != "" {
 					proxy.Identify(organization)
-					require.NoError(t, proxy.Turn(t.Context()))
+					require.NoError(t, proxy.Turn(t.Context(), organization))
 				}
 			})).ServeHTTP(httptest.NewRecorder(), &http.Request{RemoteAddr: "2"})
 			return time.Since(began) > 0
@@ -168,6 +168,37 @@ func TestPaceOfSharedConnections(t *testing.T) {
 	})
 }
 
+// TestPaceOfSharedFrames is TestPaceOfSharedConnections for HTTP/2.
+func TestPaceOfSharedFrames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Config{Limit: 2})
+		flood, proxy := l.add(&remote{addr: "1"}), l.add(&remote{addr: "2"})
+		flood.Identify("a")
+		proxy.Identify("a")
+		proxy.Identify("b")
+		ctx, cancel := context.WithCancel(t.Context())
+		var flooding sync.WaitGroup
+		flooding.Go(func() { flood.pace(10*rate*runtime.GOMAXPROCS(0), ctx.Done()) })
+		synctest.Wait()
+		began := time.Now()
+		requests := written(t, func(f *http2.Framer) error {
+			return f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: make([]byte, 100), EndHeaders: true})
+		})
+		proxy.Identify("a")
+		_, err := proxy.Framed(stream{Reader: bytes.NewReader(requests)}, time.Minute).Read(make([]byte, 4<<10))
+		require.NoError(t, err)
+		require.NoError(t, proxy.Turn(t.Context(), "b"))
+		require.Zero(t, time.Since(began))
+		require.NoError(t, proxy.Turn(t.Context(), "a"))
+		require.Greater(t, time.Since(began), 9*time.Second)
+		own := l.add(&remote{addr: "3"})
+		own.Identify("a")
+		require.NoError(t, own.Turn(t.Context(), "a"), "its reads wait")
+		cancel()
+		flooding.Wait()
+	})
+}
+
 // TestTurn: requests of an organization on new connections wait for its rate as well. Those whose clients do not wait are
 // not handled, and the next ones do not wait for them.
 func TestTurn(t *testing.T) {
@@ -180,7 +211,7 @@ func TestTurn(t *testing.T) {
 			return conn, func(ctx context.Context) (err error) {
 				l.Paced(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 					conn.Identify("a")
-					if err = conn.Turn(ctx); err == nil {
+					if err = conn.Turn(ctx, "a"); err == nil {
 						served.Add(1)
 					}
 				})).ServeHTTP(httptest.NewRecorder(), &http.Request{RemoteAddr: conn.peer})
@@ -359,7 +390,7 @@ func TestPaceBodies(t *testing.T) {
 					Handler: limiter.Paced(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 						conn := limiter.Begin(r.RemoteAddr)
 						conn.Identify("a")
-						assert.NoError(t, conn.Turn(r.Context()))
+						assert.NoError(t, conn.Turn(r.Context(), "a"))
 						c.handler(w, r)
 					})),
 					ConnState: func(_ net.Conn, s http.ConnState) {

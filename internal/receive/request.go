@@ -146,7 +146,7 @@ func (q *request) authenticate(ctx context.Context, authorization []string, remo
 		return errScope
 	}
 	q.conn.Identify(principal.OrganizationID)
-	if err := q.conn.Turn(ctx); err != nil {
+	if err := q.conn.Turn(ctx, principal.OrganizationID); err != nil {
 		return err
 	}
 	if r := q.rates; r != nil {
