@@ -230,6 +230,8 @@ func (w *workspace) runInput(ctx context.Context, dir string, input []byte, out 
 	return w.explain(err)
 }
 
+const tooLarge = "the repository is larger than the limit (--agent-max-clone-size), or its objects are broken"
+
 // troubles are messages of git and what they mean, the most specific first.
 var troubles = []struct{ has, means string }{
 	{"Authentication failed", "the source host rejected the credential"},
@@ -247,8 +249,10 @@ var troubles = []struct{ has, means string }{
 	{"(stale info)", "the branch has changed meanwhile; start the run again"},
 	{"[remote rejected]", "the source host rejects the branch; a rule of the repository may protect it"},
 	{"fsck error", "the repository has objects that git rejects"},
-	// The kernel has ended git's reader of packs at the limit for files.
-	{"invalid index-pack output", "the repository is larger than the limit (--agent-max-clone-size), or its objects are broken"},
+	// The kernel has ended git's reader of packs at the limit for files. Git sees that in its output, or when git writes to it.
+	{"invalid index-pack output", tooLarge},
+	{"signal: broken pipe", tooLarge},
+	{"exit status 141", tooLarge}, // the same signal, of a child of the sandbox's first process
 	{"File name too long", "the repository has file names that are too long"},
 	{"repository '", "the repository does not exist or needs a credential"},
 	{"does not appear to be a git repository", "the repository does not exist or needs a credential"},

@@ -176,7 +176,7 @@ func TestHostileRepositories(t *testing.T) {
 			}
 			if c.want != "" {
 				require.Equal(t, assay.CodeUnprocessable, assay.ErrorCode(err), detail(err))
-				require.Contains(t, detail(err), c.want)
+				require.Contains(t, detail(err), c.want, "%v", err)
 			} else {
 				require.NoError(t, err, detail(err))
 				require.NoError(t, filepath.WalkDir(got.Dir, func(path string, d fs.DirEntry, err error) error {
