@@ -64,8 +64,8 @@ type framed struct {
 // Framed returns the HTTP/2 side of a connection of a server. content is c itself, or what TLS decrypts of it. Reads
 // wait while the organization of c has sent more frames than its rate allows on all of its connections, 512 KiB a second
 // for each processor: a frame counts as 32 bytes and its size, without the payload of DATA and with a quarter of that
-// of HEADERS, which begins a request and counts as another 96 bytes. Connections without an organization share an
-// eighth of such a rate, and each has a small rate of its own.
+// of HEADERS. Turn charges requests another 96 bytes. Connections without an organization share an eighth of such a rate,
+// and pay for requests at once. Each connection has a small rate of its own.
 //
 // The connection is closed when a request takes longer than the limit, including its response.
 func (c *Conn) Framed(content net.Conn, limit time.Duration) net.Conn {
@@ -83,7 +83,7 @@ func (f *framed) Read(p []byte) (int, error) {
 	}
 	n, err := f.Conn.Read(p[:min(len(p), most)])
 	cost, requests := f.cost(p[:n])
-	if !f.of.isShared() { // requests on shared connections wait for their turn
+	if !f.of.identified() { // otherwise requests wait for their turn
 		cost += requests * headersCost
 	}
 	if n > 0 && n < fewBytes {

@@ -79,19 +79,18 @@ func (l *Limiter) Paced(next http.Handler) http.Handler {
 }
 
 // Turn waits until the rate of an organization allows a request in flight. It returns an error with CodeUnavailable when
-// ctx ends or the connection is closed before. Over HTTP/2 it does nothing unless several organizations have used the
-// connection: otherwise reads wait.
+// ctx ends or the connection is closed before.
 func (c *Conn) Turn(ctx context.Context, organization string) error {
 	if c == nil {
 		return nil
 	}
+	cost := headersCost
+	if c.plain.Load() {
+		cost = requestCost
+	}
 	l := c.limiter
 	l.mu.Lock()
-	if !c.plain.Load() && !c.shared {
-		l.mu.Unlock()
-		return nil
-	}
-	wait, refund := l.chargeTo(organization, requestCost, rate)
+	wait, refund := l.chargeTo(organization, cost, rate)
 	l.mu.Unlock()
 	if wait <= 0 {
 		return nil
@@ -235,13 +234,6 @@ func charge(paid, now time.Time, cost, perSecond int, burst time.Duration) time.
 
 func duration(cost, perSecond int) time.Duration {
 	return time.Duration(cost) * time.Second / time.Duration(perSecond)
-}
-
-// isShared reports whether requests of several organizations have used the connection.
-func (c *Conn) isShared() bool {
-	c.limiter.mu.Lock()
-	defer c.limiter.mu.Unlock()
-	return c.shared
 }
 
 // identified reports whether the connection has had an organization.
