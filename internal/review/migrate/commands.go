@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"assay/internal/review/configfile"
-	"assay/internal/review/patch"
 )
 
 // datadogCommands are the parts of commands that load the tracer of Datadog, by the package that has it.
@@ -25,7 +24,7 @@ var datadogCommands = map[string]*regexp.Regexp{
 func (u *scriptUnit) commands(library string) bool {
 	found := false
 	for _, name := range u.commandFiles() {
-		source, err := patch.Read(u.root, name)
+		source, err := u.read(name)
 		if err != nil {
 			continue
 		}

@@ -67,7 +67,7 @@ func (m *migration) goModule(ctx context.Context, dir string, names []string, ma
 	var files []*goFile
 	size, relevant := 0, false
 	for _, name := range names {
-		source, err := patch.Read(m.root, name)
+		source, err := m.read(name)
 		if err != nil {
 			continue // a review names it
 		}
@@ -86,7 +86,7 @@ func (m *migration) goModule(ctx context.Context, dir string, names []string, ma
 	var manifestText []byte
 	if manifest {
 		var err error
-		if manifestText, err = patch.Read(m.root, mod); err != nil {
+		if manifestText, err = m.read(mod); err != nil {
 			manifest = false
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"assay/internal/review/configfile"
-	"assay/internal/review/patch"
 	"assay/internal/review/syntax"
 )
 
@@ -70,7 +69,7 @@ func (u *scriptUnit) hasJavaAgent() bool {
 			if !configfile.Candidate(name) {
 				return false
 			}
-			source, err := patch.Read(u.root, name)
+			source, err := u.read(name)
 			return err == nil && bytes.Contains(source, []byte("opentelemetry-javaagent"))
 		})
 		u.java.agent = &found

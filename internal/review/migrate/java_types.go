@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"assay/internal/review/patch"
 	"assay/internal/review/syntax"
 )
 
@@ -117,7 +116,7 @@ func (u *scriptUnit) javaOthers() {
 		case !d.Type().IsRegular() || !slices.Contains([]string{".kt", ".scala", ".groovy"}, path.Ext(name)):
 			return nil
 		}
-		if source, err := patch.Read(u.root, name); err == nil && mentions(source, javaLibraryPackages) {
+		if source, err := u.read(name); err == nil && mentions(source, javaLibraryPackages) {
 			u.blocked = true
 			u.open(name, 0, "The file uses the old library in a language that has no table.")
 		}

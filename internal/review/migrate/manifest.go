@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"assay/internal/review/configfile"
-	"assay/internal/review/patch"
 )
 
 // oldPackage reports whether a dependency belongs to a migrated library.
@@ -28,7 +27,7 @@ func (u *scriptUnit) dependencies(name string) ([]configfile.Dependency, []byte)
 	if !slices.Contains(u.paths, name) {
 		return nil, nil
 	}
-	source, err := patch.Read(u.root, name)
+	source, err := u.read(name)
 	if err != nil {
 		return nil, nil
 	}

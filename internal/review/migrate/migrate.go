@@ -28,7 +28,7 @@ const (
 // Make returns the patch that migrates the units among files. files are sorted paths below root, with slashes. Nothing
 // is executed or fetched. It returns the errors of the context. A file that cannot be read is left with a step.
 func Make(ctx context.Context, root *os.Root, parser *treesitter.Parser, files []string) (*patch.Patch, error) {
-	m := &migration{root: root, parser: parser, paths: files}
+	m := &migration{root: root, parser: parser, paths: files, crlf: map[string]bool{}}
 	for _, units := range []func(context.Context) error{m.golang, m.scripts} {
 		if err := units(ctx); err != nil {
 			return nil, err
@@ -47,6 +47,18 @@ type migration struct {
 	parser *treesitter.Parser
 	paths  []string
 	patch  patch.Patch
+	crlf   map[string]bool // files whose lines end in CR LF
+}
+
+// read returns the text of a file with lines that end in LF. change restores the ends of lines of the file, unless they
+// differ.
+func (m *migration) read(name string) ([]byte, error) {
+	source, err := patch.Read(m.root, name)
+	if n := bytes.Count(source, []byte("\r\n")); n > 0 && n == bytes.Count(source, []byte("\n")) {
+		m.crlf[name] = true
+		source = bytes.ReplaceAll(source, []byte("\r\n"), []byte("\n"))
+	}
+	return source, err
 }
 
 // open adds a step that is left to people.
@@ -64,6 +76,9 @@ func (m *migration) step(s patch.Step) {
 func (m *migration) change(name string, before, after []byte) bool {
 	if bytes.Equal(before, after) {
 		return false
+	}
+	if m.crlf[name] {
+		before, after = bytes.ReplaceAll(before, []byte("\n"), []byte("\r\n")), bytes.ReplaceAll(after, []byte("\n"), []byte("\r\n"))
 	}
 	f := patch.File{Path: name, Before: before, After: after, Edits: udiff.Lines(string(before), string(after))}
 	m.patch.Files = append(m.patch.Files, f)

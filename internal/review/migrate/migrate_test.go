@@ -123,6 +123,28 @@ func TestGoldenRace(t *testing.T) {
 			again := migrated(t, work)
 			require.Empty(t, again.Files)
 			require.Empty(t, again.Steps)
+
+			crlf := map[string]string{}
+			source := os.DirFS(dir)
+			require.NoError(t, fs.WalkDir(source, ".", func(path string, d fs.DirEntry, err error) error {
+				if err != nil || !d.Type().IsRegular() {
+					return err
+				}
+				text, err := fs.ReadFile(source, path)
+				crlf[path] = strings.ReplaceAll(string(text), "\n", "\r\n")
+				return err
+			}))
+			w := migrated(t, write(t, crlf))
+			require.Equal(t, p.Steps, w.Steps, "with lines that end in CR LF")
+			require.Len(t, w.Files, len(p.Files))
+			for i, f := range p.Files {
+				want := string(f.After)
+				if _, exists := crlf[f.Path]; exists {
+					want = strings.ReplaceAll(want, "\n", "\r\n")
+				}
+				require.Equal(t, crlf[f.Path], string(w.Files[i].Before), f.Path)
+				require.Equal(t, want, string(w.Files[i].After), f.Path)
+			}
 		})
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 
-	"assay/internal/review/patch"
 	"assay/internal/review/syntax"
 )
 
@@ -790,7 +789,7 @@ func (u *scriptUnit) requirementDirectory() (named bool) {
 	}
 	for _, f := range files {
 		name := path.Join(u.dir, "requirements", f.Name())
-		source, err := patch.Read(u.root, name)
+		source, err := u.read(name)
 		if err != nil || path.Ext(name) != ".txt" && path.Ext(name) != ".in" {
 			continue
 		}

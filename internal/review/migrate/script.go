@@ -154,7 +154,7 @@ func (m *migration) scriptUnit(ctx context.Context, table *scriptTable, dirs map
 	var rest []scriptSource
 	size := 0
 	for _, name := range names {
-		source, err := patch.Read(m.root, name)
+		source, err := m.read(name)
 		if err != nil {
 			continue // a review names it
 		}
