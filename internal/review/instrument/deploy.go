@@ -557,16 +557,36 @@ func (i *instruction) read(source []byte) {
 	}
 }
 
-// command returns the instruction of a stage that starts the program, whose first word is one of the names.
-func command(stage []instruction, names ...string) *instruction {
-	var found *instruction
+// command returns the instruction of a stage that starts the program, and the name of the program, which is one of the names.
+// An entry point with such a name is the program, and CMD has its arguments. Other entry points start what CMD has, unless
+// they name a program behind other words.
+func command(stage []instruction, names ...string) (*instruction, word) {
+	var entry, cmd *instruction
 	for n := range stage {
-		i := &stage[n]
-		if (i.keyword == "CMD" || i.keyword == "ENTRYPOINT") && len(i.words) > 0 && slices.Contains(names, path.Base(i.words[0].text)) {
-			found = i
+		switch i := &stage[n]; i.keyword {
+		case "ENTRYPOINT":
+			entry = i
+		case "CMD":
+			cmd = i
 		}
 	}
-	return found
+	named := func(w word) bool { return slices.Contains(names, path.Base(w.text)) }
+	for _, i := range []*instruction{entry, cmd} {
+		if i == nil || len(i.words) == 0 {
+			continue
+		}
+		first := i.words[0]
+		if !i.exec && first.text == "exec" && len(i.words) > 1 {
+			first = i.words[1]
+		}
+		if named(first) {
+			return i, first
+		}
+		if i == entry && (!i.exec || slices.ContainsFunc(i.words, named)) {
+			return nil, word{}
+		}
+	}
+	return nil, word{}
 }
 
 // before inserts lines before the instruction that starts the program of an image. It returns false if there is none.

@@ -78,6 +78,7 @@ func (s *service) python() bool {
 		settings = s.djangoSettings()
 	}
 	started := false
+	var unknown *configfile.File // does not start a known program
 	for _, f := range images {
 		if mentions(f, pythonInstrument) {
 			started = true
@@ -87,8 +88,9 @@ func (s *service) python() bool {
 		if !ok {
 			continue
 		}
-		i := command(stage, pythonCommands...)
+		i, first := command(stage, pythonCommands...)
 		if i == nil {
+			unknown = cmp.Or(unknown, f)
 			continue
 		}
 		variables := []string{"ENV OTEL_SERVICE_NAME=" + quoteDocker(s.name) + " \\", "    OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf"}
@@ -105,7 +107,7 @@ func (s *service) python() bool {
 			started = true
 			continue
 		}
-		first, program := i.words[0], pythonInstrument
+		program := pythonInstrument
 		if virtualEnvironment.MatchString(first.text) { // which PATH may lack
 			program = path.Dir(first.text) + "/" + pythonInstrument
 		}
@@ -124,11 +126,15 @@ func (s *service) python() bool {
 		return add
 	}, variable{name: "OTEL_EXPORTER_OTLP_PROTOCOL", value: "http/protobuf"})
 	if !started {
-		text := "Start the program with `" + pythonInstrument + "`, such as `" + pythonInstrument + " python app.py`: no Dockerfile that starts it was found"
+		file, reason := s.manifests[0].Path, "no Dockerfile that starts it was found"
+		if unknown != nil {
+			file, reason = unknown.Path, "the program that the image starts is not known"
+		}
+		text := "Start the program with `" + pythonInstrument + "`, such as `" + pythonInstrument + " python app.py`: " + reason
 		if django {
 			text += ". Set `" + djangoVariable + "` for it: the instrumentation of Django reads it before the program sets it"
 		}
-		s.leave(s.manifests[0].Path, 0, text)
+		s.leave(file, 0, text)
 	}
 	return true
 }
