@@ -423,10 +423,11 @@ func TestDevelopment(t *testing.T) {
 		manifest string
 		want     string // a step; "" for a change of the script
 	}{
-		"instrumentation": {`"dependencies": {"express": "5"}, "devDependencies": {"@opentelemetry/auto-instrumentations-node": "^0.80.0"}`, "Move `@opentelemetry/auto-instrumentations-node` from `devDependencies` to `dependencies`: the program needs it"},
-		"the API":         {`"dependencies": {"express": "5"}, "devDependencies": {"@opentelemetry/api": "^1.9.0"}`, "Move `@opentelemetry/api` from `devDependencies` to `dependencies`: the program needs it"},
-		"another SDK":     {`"dependencies": {"express": "5"}, "devDependencies": {"@opentelemetry/sdk-node": "^0.200.0"}`, ""},
-		"a framework":     {`"dependencies": {"express": "5"}, "devDependencies": {"electron": "^40.0.0"}`, "The project is left: `electron` has a setup of its own for OpenTelemetry"},
+		"instrumentation":     {`"dependencies": {"express": "5"}, "devDependencies": {"@opentelemetry/auto-instrumentations-node": "^0.80.0"}`, "Move `@opentelemetry/auto-instrumentations-node` from `devDependencies` to `dependencies`: the program needs it"},
+		"the API":             {`"dependencies": {"express": "5"}, "devDependencies": {"@opentelemetry/api": "^1.9.0"}`, "Move `@opentelemetry/api` from `devDependencies` to `dependencies`: the program needs it"},
+		"another SDK":         {`"dependencies": {"express": "5"}, "devDependencies": {"@opentelemetry/sdk-node": "^0.200.0"}`, ""},
+		"a server of its own": {`"scripts": {"start": "next start"}, "dependencies": {"next": "15", "react": "19"}`, "The project is left: `next` has a setup of its own for OpenTelemetry"},
+		"a framework":         {`"dependencies": {"express": "5"}, "devDependencies": {"electron": "^40.0.0"}`, "The project is left: `electron` has a setup of its own for OpenTelemetry"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := apply(t, filepath.Join(t.TempDir(), "shop"), instrument.General, map[string]string{"package.json": `{"scripts": {"start": "node a.js"}, ` + tt.manifest + "}\n"})
@@ -553,6 +554,35 @@ func TestImagesWithoutPackages(t *testing.T) {
 			require.Equal(t, tt.want == "", slices.ContainsFunc(p.Steps, func(s patch.Step) bool { return s.Open && s.File == "Dockerfile" }))
 			require.Equal(t, tt.want != "", p.Files[0].Path == "Dockerfile")
 			require.Contains(t, string(p.Files[0].After), tt.want)
+		})
+	}
+}
+
+// TestEntryPoints: the program of an image is what its last entry point and command start together.
+func TestEntryPoints(t *testing.T) {
+	for commands, want := range map[string]string{ // "": a step
+		"ENTRYPOINT [\"python\", \"-m\"]\nCMD [\"flask\", \"run\"]\n":                  `ENTRYPOINT ["opentelemetry-instrument", "python", "-m"]` + "\n" + `CMD ["flask", "run"]`,
+		"CMD [\"flask\", \"run\"]\nENTRYPOINT [\"gunicorn\"]\nCMD [\"app:app\"]\n":     `ENTRYPOINT ["opentelemetry-instrument", "gunicorn"]`,
+		"ENTRYPOINT [\"tini\", \"--\"]\nCMD [\"flask\", \"run\"]\n":                    `CMD ["opentelemetry-instrument", "flask", "run"]`,
+		"ENTRYPOINT [\"./entrypoint.sh\"]\nCMD [\"flask\", \"run\"]\n":                 `CMD ["opentelemetry-instrument", "flask", "run"]`,
+		"ENTRYPOINT [\"uv\", \"run\", \"python\", \"-m\"]\nCMD [\"flask\", \"run\"]\n": "",
+		"ENTRYPOINT ./start.sh\nCMD [\"flask\", \"run\"]\n":                            "",
+		"ENTRYPOINT [\"./entrypoint.sh\"]\n":                                           "",
+		"CMD exec gunicorn app:app\n":                                                  "CMD exec opentelemetry-instrument gunicorn app:app",
+		"ENTRYPOINT exec flask run\n":                                                  "ENTRYPOINT exec opentelemetry-instrument flask run",
+	} {
+		t.Run(commands, func(t *testing.T) {
+			p := apply(t, filepath.Join(t.TempDir(), "shop"), instrument.Minimum, map[string]string{
+				"requirements.txt": "flask\ngunicorn\n", "Dockerfile": "FROM python:3.12\nRUN pip install -r requirements.txt\nCOPY . .\n" + commands,
+			})
+			require.Equal(t, want == "", slices.ContainsFunc(p.Steps, func(s patch.Step) bool {
+				return s.Open && s.File == "Dockerfile" && strings.HasPrefix(s.Text, "Start the program with")
+			}))
+			if want == "" {
+				require.NotEqual(t, "Dockerfile", p.Files[0].Path)
+			} else {
+				require.Contains(t, string(p.Files[0].After), want)
+			}
 		})
 	}
 }

@@ -62,7 +62,8 @@ func (s *service) npm(m *configfile.File) bool {
 			starts[name] = m
 		}
 	}
-	if _, server := s.has(nodeServers...); !server && starts["start"] == nil {
+	_, server := s.has(nodeServers...)
+	if _, renders := s.has("next", "nuxt"); !server && !renders && starts["start"] == nil {
 		return false
 	}
 	framework, ok := s.has(nodeFrameworks...)
