@@ -55,7 +55,7 @@ var contextLost = &Check{
 				continue
 			}
 			f := Finding{Subject: name(call), Message: fmt.Sprintf("`%s` gets a fresh context although `%s` is at hand.", brief(u, call.Callee()), hand)}
-			if u.File.Language == syntax.Go {
+			if u.File.Language == syntax.Go && replaceable(u, n, call, hand) {
 				f.Fix = []Edit{{Start: n.Start, End: n.End, Text: hand}}
 			}
 			p.At(u, n, f)
@@ -162,6 +162,68 @@ func replaces(n *syntax.Node, hand string) bool {
 	for p := n; p != fn; p = p.Parent {
 		if up := p.Parent; up.Kind == syntax.If && up.Children[1] == p && isNull(up.Children[0], hand) {
 			return true
+		}
+	}
+	return false
+}
+
+// opens are functions whose results live as long as their context.
+var opens = setOf("BeginTx BeginTxx Conn QueryContext QueryxContext PrepareContext PreparexContext")
+
+// replaceable reports whether a call can get the context at hand: it is still that of the function or of a span, and what the
+// call returns does not outlive the function, whose caller or defer may end the context.
+func replaceable(u *instrumentation.Uses, n, call *syntax.Node, hand string) bool {
+	fn := n.Enclosing(syntax.Func)
+	variable, _, _ := strings.Cut(hand, ".")
+	for c := range fn.Body().All() {
+		if c.Start < n.Start && (c.Kind == syntax.Assign || c.Kind == syntax.Declare) && c.Enclosing(syntax.Func) == fn &&
+			slices.ContainsFunc(c.Targets(), func(t *syntax.Node) bool { return t.Text == variable }) && !(c.Kind == syntax.Assign && startsSpan(u, c.Value())) {
+			return false
+		}
+	}
+	result := call.Enclosing(syntax.Assign, syntax.Return, syntax.Pair, syntax.Block)
+	switch result.Kind {
+	case syntax.Return:
+		return !opens[name(call)]
+	case syntax.Pair:
+		return false
+	case syntax.Assign:
+	default:
+		return true
+	}
+	target := result.Targets()[0]
+	if target.Kind != syntax.Name {
+		return false
+	}
+	for c := range fn.Body().All() {
+		if c.Kind == syntax.Name && c.Text == target.Text && c.Start > result.End && handedOn(c, fn, opens[name(call)]) {
+			return false
+		}
+	}
+	return true
+}
+
+// handedOn reports whether a variable is used where it may outlive the function: in another function, in a structure or, if
+// it is one that is returned, in a result.
+func handedOn(use, fn *syntax.Node, returned bool) bool {
+	for p := use.Parent; p != fn; p = p.Parent {
+		switch p.Kind {
+		case syntax.Spawn, syntax.Func, syntax.Object, syntax.List:
+			return true
+		case syntax.Return:
+			return returned
+		case syntax.Assign:
+			if p.Targets()[0].Kind != syntax.Name {
+				return true
+			}
+		case syntax.Operator:
+			if p.Text == "<-" {
+				return true
+			}
+		case syntax.Block:
+			if use.Enclosing(syntax.Func) == fn {
+				return false
+			}
 		}
 	}
 	return false

@@ -537,3 +537,38 @@ func TestFixes(t *testing.T) {
 		})
 	}
 }
+
+// TestContexts: a fresh context is replaced by the one at hand unless that is another one by then, or what the call opens
+// outlives the function.
+func TestContexts(t *testing.T) {
+	for name, c := range map[string]struct {
+		code  string
+		fixed string // "": nothing
+	}{
+		"a query":              {"func f(ctx context.Context, db *sql.DB) error {\n\t_, err := db.ExecContext(context.Background(), \"A\")\n\treturn err\n}\n", "db.ExecContext(ctx, "},
+		"after a span":         {"func f(ctx context.Context, db *sql.DB) {\n\tctx, span := tracer.Start(ctx, \"f\")\n\tdefer span.End()\n\tdb.ExecContext(context.Background(), \"A\")\n}\n", "db.ExecContext(ctx, "},
+		"rows":                 {"func f(ctx context.Context, db *sql.DB) error {\n\trows, err := db.QueryContext(context.Background(), \"A\")\n\tif err != nil {\n\t\treturn err\n\t}\n\treturn rows.Close()\n}\n", ""}, // rows in a result
+		"a request":            {"func f(w http.ResponseWriter, r *http.Request) {\n\treq, _ := http.NewRequestWithContext(context.Background(), \"GET\", \"http://a\", nil)\n\thttp.DefaultClient.Do(req)\n}\n", "http.NewRequestWithContext(r.Context(), "},
+		"a deadline":           {"func f(ctx context.Context, db *sql.DB) (*sql.Tx, error) {\n\tctx, cancel := context.WithTimeout(ctx, time.Second)\n\tdefer cancel()\n\tdb.PingContext(ctx)\n\ttx, err := db.BeginTx(context.Background(), nil)\n\treturn tx, err\n}\n", ""},
+		"a transaction":        {"func f(ctx context.Context, db *sql.DB) (*sql.Tx, error) {\n\treturn db.BeginTx(context.Background(), nil)\n}\n", ""},
+		"a kept transaction":   {"func f(w http.ResponseWriter, r *http.Request, db *sql.DB, kept map[string]*sql.Tx) {\n\ttx, _ := db.BeginTx(context.Background(), nil)\n\tkept[r.FormValue(\"id\")] = tx\n}\n", ""},
+		"a field":              {"func (s *server) f(ctx context.Context, db *sql.DB) {\n\ts.tx, _ = db.BeginTx(context.Background(), nil)\n}\n", ""},
+		"a structure":          {"func f(ctx context.Context, db *sql.DB) *unit {\n\ttx, _ := db.BeginTx(context.Background(), nil)\n\treturn &unit{tx: tx}\n}\n", ""},
+		"a goroutine":          {"func f(w http.ResponseWriter, r *http.Request) {\n\treq, _ := http.NewRequestWithContext(context.Background(), \"GET\", \"http://a\", nil)\n\tgo http.DefaultClient.Do(req)\n}\n", ""},
+		"a function":           {"func f(w http.ResponseWriter, r *http.Request) {\n\treq, _ := http.NewRequestWithContext(context.Background(), \"GET\", \"http://a\", nil)\n\tgo func() {\n\t\thttp.DefaultClient.Do(req)\n\t}()\n}\n", ""},
+		"another variable":     {"func f(ctx context.Context, db *sql.DB) {\n\tif true {\n\t\tctx := &unit{}\n\t\t_ = ctx\n\t\tdb.ExecContext(context.Background(), \"A\")\n\t}\n}\n", ""},
+		"a variable of a loop": {"func f(w http.ResponseWriter, r *http.Request, db *sql.DB) {\n\tfor _, r := range []string{\"a\"} {\n\t\tdb.ExecContext(context.Background(), r)\n\t}\n}\n", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			const imports = "package shop\n\nimport (\n\t\"context\"\n\t\"database/sql\"\n\t\"net/http\"\n\t\"time\"\n\n\t\"go.opentelemetry.io/otel\"\n)\n\nvar tracer = otel.Tracer(\"shop\")\n\n"
+			r := newRepository(t, map[string]string{"shop.go": imports + c.code})
+			found := r.review("context-lost")
+			require.Len(t, found, 1)
+			patch := r.patch(found)
+			require.Equal(t, c.fixed != "", len(patch.Files) == 1)
+			if c.fixed != "" {
+				require.Contains(t, string(patch.Files[0].After), c.fixed)
+			}
+		})
+	}
+}
