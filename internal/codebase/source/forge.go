@@ -3,6 +3,7 @@
 package source
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -68,6 +69,8 @@ const (
 	apiTimeout = 15 * time.Second // of a request
 	maxAnswer  = 4 << 20          // bytes
 	maxPages   = 20               // of a list
+	maxItems   = 500              // of a list in an answer: hosts send at most 100 on a page
+	maxGrant   = 64 << 10         // bytes of the answer with a token
 )
 
 // forgeHost is a source host and the client for its API. Requests use TLS, no proxy and follow no redirects, and
@@ -172,6 +175,32 @@ func (h *forgeHost) call(ctx context.Context, method, path, token string, body, 
 	return nil
 }
 
+// items is a list in an answer. Decoding stops at maxItems: an item of two bytes takes hundreds of bytes of memory.
+type items[T any] []T
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (l *items[T]) UnmarshalJSON(text []byte) error {
+	*l = nil
+	if string(text) == "null" {
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	if open, err := d.Token(); err != nil || open != json.Delim('[') {
+		return errors.New("not a list")
+	}
+	for d.More() {
+		if len(*l) == maxItems {
+			return errors.New("too many items")
+		}
+		var item T
+		if err := d.Decode(&item); err != nil {
+			return err
+		}
+		*l = append(*l, item)
+	}
+	return nil
+}
+
 func (h *forgeHost) trouble(text string) error {
 	return assay.Errorf(assay.CodeUnprocessable, "the source host (%s) %s", h.kind, text)
 }
@@ -225,9 +254,25 @@ func (h *forgeHost) pages(ctx context.Context, path, token string, size int, ans
 	return h.trouble("has more than " + strconv.Itoa(maxPages*size) + " entries in a list")
 }
 
+// shortAnswers cuts answers after maxGrant bytes. The package oauth2 decodes all values of an answer.
+type shortAnswers struct{ http.RoundTripper }
+
+func (t shortAnswers) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := t.RoundTripper.RoundTrip(r)
+	if err == nil {
+		resp.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(resp.Body, maxGrant), resp.Body}
+	}
+	return resp, err
+}
+
 // exchange redeems a code or a refresh token.
 func (h *forgeHost) exchange(ctx context.Context, redeem func(ctx context.Context) (*oauth2.Token, error)) (*oauth2.Token, error) {
-	token, err := redeem(context.WithValue(ctx, oauth2.HTTPClient, h.client))
+	client := *h.client
+	client.Transport = shortAnswers{h.client.Transport}
+	token, err := redeem(context.WithValue(ctx, oauth2.HTTPClient, &client))
 	if err == nil && (len(token.AccessToken) > maxToken || len(token.RefreshToken) > maxToken) {
 		return nil, h.trouble("sent a token that is too long")
 	}

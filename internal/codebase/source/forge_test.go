@@ -304,6 +304,23 @@ func TestOwnership(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// TestItems decodes the largest list that an answer can have. It costs the memory of its bytes, and not of its items.
+func TestItems(t *testing.T) {
+	text := []byte(`{"repositories":[{}` + strings.Repeat(",{}", maxAnswer/3-10) + `]}`)
+	allocated := testing.Benchmark(func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			var list struct {
+				Repositories items[pullAnswer] `json:"repositories"`
+			}
+			if json.Unmarshal(text, &list) == nil || len(list.Repositories) > maxItems {
+				b.Fatal("no limit")
+			}
+		}
+	}).AllocedBytesPerOp()
+	require.Less(t, allocated, int64(4*maxAnswer))
+}
+
 // TestHostileForges has hosts answer what they should not.
 func TestHostileForges(t *testing.T) {
 	f := newTestForge(t)
@@ -322,10 +339,14 @@ func TestHostileForges(t *testing.T) {
 		{repositories, `[` + strings.Repeat("[", 100_000), "not as documented"},
 		{repositories, `["` + strings.Repeat("x", maxAnswer) + `"]`, "too much"},
 		{repositories, full, "more than 1000 entries"},
+		{repositories, `[{}` + strings.Repeat(",{}", maxItems) + `]`, "not as documented"},
+		{repositories, `[{}, 7]`, "not as documented"},
+		{repositories, `"x"`, "not as documented"},
 		{"GET /api/v1/user", `{"id":0,"login":"x"}`, "not as documented"},
 		{token, `{"access_token":"` + strings.Repeat("x", maxToken+1) + `"}`, "too long"},
 		{token, `{"error":"bad_verification_code","error_description":"secret"}`, "rejected"},
 		{token, `nothing`, "rejected"},
+		{token, `{"x":[0` + strings.Repeat(",0", maxGrant/2) + `],"access_token":"` + testToken + `"}`, "rejected"},
 		{token, `429 Retry-After:60`, "limits requests"},
 	} {
 		f.set(c.call, c.answer)
@@ -337,8 +358,12 @@ func TestHostileForges(t *testing.T) {
 		delete(f.answers, c.call)
 		f.mu.Unlock()
 	}
-	f.set(repositories, `[{"full_name":"../../x"},{"full_name":"ok/ok","default_branch":"--upload-pack=x y"},{"full_name":"a/b\u0000"},{"full_name":"a/empty","empty":true}]`)
+	f.set(repositories, `null`)
 	c, err := s.Authorize(t.Context(), KindGitea, grant(""), testCallback)
+	require.NoError(t, err)
+	require.Empty(t, c.Repositories)
+	f.set(repositories, `[{"full_name":"../../x"},{"full_name":"ok/ok","default_branch":"--upload-pack=x y"},{"full_name":"a/b\u0000"},{"full_name":"a/empty","empty":true}]`)
+	c, err = s.Authorize(t.Context(), KindGitea, grant(""), testCallback)
 	require.NoError(t, err)
 	require.Len(t, c.Repositories, 1)
 	require.Equal(t, "ok/ok", c.Repositories[0].FullName)

@@ -132,7 +132,7 @@ func (g *github) connect(ctx context.Context, grant Grant, _ string) (*Connectio
 		return nil, err
 	}
 	type list struct {
-		Repositories []githubRepository `json:"repositories"`
+		Repositories items[githubRepository] `json:"repositories"`
 	}
 	err = g.pages(ctx, "/installation/repositories?per_page=100", minted, 100, func() any { return new(list) }, func(a any) int {
 		all := a.(*list).Repositories
@@ -153,7 +153,7 @@ func (g *github) owned(ctx context.Context, token, id string) (*githubInstallati
 		return nil, err
 	}
 	type list struct {
-		Installations []githubInstallation `json:"installations"`
+		Installations items[githubInstallation] `json:"installations"`
 	}
 	var found *githubInstallation
 	err := g.pages(ctx, "/user/installations?per_page=100", token, 100, func() any { return new(list) }, func(a any) int {
@@ -216,8 +216,8 @@ func (g *github) mint(ctx context.Context, installationID string, repository *as
 		body = map[string]any{"repositories": []string{name}, "permissions": permissions}
 	}
 	var minted struct {
-		Token        string             `json:"token"`
-		Repositories []githubRepository `json:"repositories"` // that were asked for
+		Token        string                  `json:"token"`
+		Repositories items[githubRepository] `json:"repositories"` // that were asked for
 	}
 	if err := g.call(ctx, http.MethodPost, "/app/installations/"+installationID+"/access_tokens", app, body, &minted); err != nil {
 		return "", err

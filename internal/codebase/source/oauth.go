@@ -98,8 +98,8 @@ func (f *oauthForge) connect(ctx context.Context, grant Grant, callback string) 
 		return nil, f.trouble("sent an answer that is not as documented")
 	}
 	c := &Connection{Provider: f.kind, ExternalID: strconv.FormatInt(user.ID, 10), Account: f.account(login), Credential: oauthCredential(token)}
-	err = f.pages(ctx, f.listPath, token.AccessToken, f.pageSize, func() any { return new([]oauthRepository) }, func(a any) int {
-		all := *a.(*[]oauthRepository)
+	err = f.pages(ctx, f.listPath, token.AccessToken, f.pageSize, func() any { return new(items[oauthRepository]) }, func(a any) int {
+		all := *a.(*items[oauthRepository])
 		for _, r := range all {
 			if known, ok := f.repository(r.name(f.kind), r.Branch); ok && !r.Empty {
 				c.Repositories = append(c.Repositories, known)

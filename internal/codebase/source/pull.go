@@ -77,8 +77,8 @@ func (h *forgeHost) pull(r *assay.Repository, a *pullAnswer) (*Pull, error) {
 func (h *forgeHost) propose(ctx context.Context, r *assay.Repository, token string, ch *Change) (*Pull, error) {
 	list, query := h.pulls(r, ch.Branch)
 	var open *pullAnswer
-	err := h.pages(ctx, list+"?"+query, token, 50, func() any { return new([]pullAnswer) }, func(a any) int {
-		all := *a.(*[]pullAnswer)
+	err := h.pages(ctx, list+"?"+query, token, 50, func() any { return new(items[pullAnswer]) }, func(a any) int {
+		all := *a.(*items[pullAnswer])
 		for _, found := range all {
 			own := found.Head.Ref == ch.Branch && found.Head.Repository != nil && found.Head.Repository.FullName == r.FullName
 			if own || h.kind == KindGitLab && found.Source == ch.Branch && found.SourceProject != 0 && found.SourceProject == found.TargetProject {
