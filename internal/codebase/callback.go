@@ -4,6 +4,7 @@ package codebase
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	_ "embed"
 	"html/template"
@@ -43,7 +44,8 @@ type callbackData struct {
 //
 // It asks before it connects: the user that authorizes may be another one than the user that created the session, and
 // has to know which organization gets to read or change the repositories. The form repeats the code, which only this browser and
-// the source host know, so that another site cannot send it. The state is valid once.
+// the source host know, so that another site cannot send it. The state is valid once. A request that is refused because
+// too many sources are being connected leaves it valid.
 func (s *server) callback(w http.ResponseWriter, r *http.Request, kind string) {
 	show := func(status int, d callbackData) {
 		var text bytes.Buffer
@@ -96,9 +98,6 @@ func (s *server) callback(w http.ResponseWriter, r *http.Request, kind string) {
 	if err == nil {
 		ctx = assay.WithOrganization(ctx, state.OrganizationID)
 	}
-	if err == nil && r.Method == http.MethodPost {
-		state, err = s.cfg.Store.TakeOnboardingState(ctx, hash, s.cfg.Now())
-	}
 	if err != nil {
 		fail(expired(err))
 		return
@@ -121,6 +120,10 @@ func (s *server) callback(w http.ResponseWriter, r *http.Request, kind string) {
 	}
 	made, err := s.cfg.Sources.Authorize(ctx, kind, source.Grant{
 		Organization: state.OrganizationID, Code: values.Get("code"), Verifier: state.Verifier, InstallationID: values.Get("installation_id"),
+		Take: func(ctx context.Context) error {
+			_, err := s.cfg.Store.TakeOnboardingState(ctx, hash, s.cfg.Now())
+			return expired(err)
+		},
 	}, s.callbackURL(kind))
 	if err != nil {
 		s.cfg.Logger.InfoContext(ctx, "failed to connect a source host", "kind", kind, "error", err)

@@ -24,9 +24,15 @@ import (
 )
 
 // Authorize implements Sources.
-func (f *fakeSources) Authorize(_ context.Context, kind string, g source.Grant, callback string) (*source.Connection, error) {
+func (f *fakeSources) Authorize(ctx context.Context, kind string, g source.Grant, callback string) (*source.Connection, error) {
 	if callback != "https://agent.example.com/onboarding/callback/"+kind {
 		return nil, fmt.Errorf("callback %s", callback)
+	}
+	if f.busy {
+		return nil, assay.Errorf(assay.CodeRateLimited, "too many sources are being connected; try again later")
+	}
+	if err := g.Take(ctx); err != nil {
+		return nil, err
 	}
 	return f.authorize(kind, g)
 }
@@ -144,8 +150,13 @@ func TestCallback(t *testing.T) {
 	status, _ := w.visit("DELETE", at, nil)
 	require.Equal(t, http.StatusMethodNotAllowed, status)
 
+	w.sources.busy = true
 	status, page := w.visit("POST", at, query(state, "good"))
-	require.Equal(t, http.StatusOK, status)
+	require.Equal(t, http.StatusTooManyRequests, status)
+	require.Contains(t, page, "too many sources")
+	w.sources.busy = false
+	status, page = w.visit("POST", at, query(state, "good"))
+	require.Equal(t, http.StatusOK, status, "the state is still valid")
 	require.Contains(t, page, issuer+"/repositories")
 	status, _ = w.visit("POST", at, query(state, "good"))
 	require.Equal(t, http.StatusForbidden, status, "a state is valid once")

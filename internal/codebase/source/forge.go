@@ -48,6 +48,9 @@ type Grant struct {
 	Code           string
 	Verifier       string // of PKCE
 	InstallationID string // of KindGitHub: as the browser says
+	// Take, unless nil, is called before the code is redeemed, and not if too many sources are being connected. Its error is
+	// returned.
+	Take func(context.Context) error
 }
 
 // forge is a kind of source whose host has an API. It is safe for concurrent use.
@@ -350,7 +353,14 @@ func (s *Sources) Authorize(ctx context.Context, kind string, g Grant, callback 
 		return nil, errNotConfigured(kind)
 	}
 	slow := f.host().trouble("did not answer in time")
-	return s.try(ctx, g.Organization, slow, func(ctx context.Context) (*Connection, error) { return f.connect(ctx, g, callback) })
+	return s.try(ctx, g.Organization, slow, func(ctx context.Context) (*Connection, error) {
+		if g.Take != nil {
+			if err := g.Take(ctx); err != nil {
+				return nil, err
+			}
+		}
+		return f.connect(ctx, g, callback)
+	})
 }
 
 // Named returns the repository with a full name at a configured host, without asking the host.

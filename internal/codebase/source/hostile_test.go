@@ -3,6 +3,7 @@
 package source
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,8 +11,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -256,14 +261,61 @@ func TestLocal(t *testing.T) {
 		require.Equal(t, &Checkout{Dir: filepath.Join(to, "files")}, got)
 		require.NoFileExists(t, filepath.Join(got.Dir, ".git"))
 	}
-	// An organization whose hosts do not answer leaves room for others.
-	require.True(t, s.connects.Acquire("slow", maxConnects))
-	_, err := s.Connect(t.Context(), &Request{Organization: "slow", Kind: KindLocal, URL: plain})
-	require.Equal(t, assay.CodeRateLimited, assay.ErrorCode(err))
-	_, err = s.Connect(t.Context(), &Request{Organization: "other", Kind: KindLocal, URL: plain})
-	require.NoError(t, err)
-	s.connects.Release("slow", maxConnects)
-
-	_, err = New(Config{Roots: []string{filepath.Join(root, "none")}})
+	_, err := New(Config{Roots: []string{filepath.Join(root, "none")}})
 	require.ErrorContains(t, err, "--agent-local-root")
+}
+
+// TestConnectLimit has organizations connect hosts that do not answer. Others still connect.
+func TestConnectLimit(t *testing.T) {
+	for _, c := range []struct {
+		slow, each int // organizations, and their connections under test
+		by         string
+		refused    bool
+	}{
+		{1, maxOwnConnects, "slow-0", true},
+		{1, maxOwnConnects, "other", false},
+		{4, 1, "other", false},
+		{4, 1, "slow-0", false},
+		{4, maxOwnConnects, "other", false},
+		{maxConnects - 1, 1, "other", false},
+		{maxConnects, 1, "other", true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSources(t, func(c *Config) {
+				c.Forges = map[string]ForgeConfig{KindGitea: {URL: "https://192.0.2.1", ClientID: "client"}}
+			})
+			begin := time.Now()
+			ctx, end := context.WithCancel(t.Context())
+			slow := func(ctx context.Context) (*Connection, error) {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			var all sync.WaitGroup
+			for n := range c.slow {
+				for range c.each {
+					all.Go(func() { _, _ = s.try(ctx, "slow-"+strconv.Itoa(n), context.DeadlineExceeded, slow) })
+				}
+			}
+			synctest.Wait()
+			taken := errors.New("taken")
+			_, err := s.Authorize(t.Context(), KindGitea, Grant{Organization: c.by, Take: func(context.Context) error { return taken }}, "")
+			if !c.refused {
+				require.ErrorIs(t, err, taken, "%+v", c)
+				require.Equal(t, begin, time.Now(), "%+v", c)
+			} else {
+				require.Equal(t, assay.CodeRateLimited, assay.ErrorCode(err), "%+v: %v", c, err)
+				require.Equal(t, connectWait, time.Since(begin))
+				// An organization that waits is the next.
+				all.Go(func() {
+					_, err = s.try(t.Context(), c.by, nil, func(context.Context) (*Connection, error) { return nil, taken })
+				})
+				synctest.Wait()
+				end()
+				all.Wait()
+				require.Equal(t, taken, err, "%+v", c)
+			}
+			end()
+			all.Wait()
+		})
+	}
 }

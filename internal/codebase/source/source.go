@@ -93,12 +93,14 @@ type Sources struct {
 	store    CredentialStore
 	now      func() time.Time
 	box      *seal.Box
-	connects *fair.Limiter // of connections under test, by organization
+	connects *fair.Semaphore // for connections under test, by organization
 }
 
 const (
-	maxConnects    = 4
-	connectTimeout = 20 * time.Second // shorter than callers wait
+	maxConnects    = 16               // connections under test
+	maxOwnConnects = 2                // of them of an organization
+	connectWait    = 5 * time.Second  // for one of them to end
+	connectTimeout = 20 * time.Second // with connectWait shorter than callers wait
 )
 
 // New returns the sources. git must be installed for their use, not for New.
@@ -116,7 +118,7 @@ func New(cfg Config) (*Sources, error) {
 		return nil, err
 	}
 	s := &Sources{
-		box: box, connects: fair.NewLimiter(maxConnects), hosts: map[string]Host{KindGit: &gitHost{g}, KindLocal: local},
+		box: box, connects: fair.NewSemaphore(maxConnects, maxOwnConnects), hosts: map[string]Host{KindGit: &gitHost{g}, KindLocal: local},
 		forges: make(map[string]forge), store: cfg.Store, now: cfg.Now,
 	}
 	for kind, c := range cfg.Forges {
@@ -145,10 +147,16 @@ func New(cfg Config) (*Sources, error) {
 // try returns the result of connect, within the limits for connections under test of an organization and for their time.
 // slow is the error if the time ends.
 func (s *Sources) try(ctx context.Context, organization string, slow error, connect func(context.Context) (*Connection, error)) (*Connection, error) {
-	if !s.connects.Acquire(organization, 1) {
-		return nil, assay.Errorf(assay.CodeRateLimited, "too many sources are being connected")
+	wait, stop := context.WithTimeout(ctx, connectWait)
+	err := s.connects.Acquire(wait, organization)
+	stop()
+	switch {
+	case ctx.Err() != nil && err != nil:
+		return nil, ctx.Err()
+	case err != nil:
+		return nil, assay.Errorf(assay.CodeRateLimited, "too many sources are being connected; try again later")
 	}
-	defer s.connects.Release(organization, 1)
+	defer s.connects.Release(organization)
 	limited, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	c, err := connect(limited)
