@@ -15,6 +15,7 @@ type Installation struct {
 	Provider       string // "git", "local", "github", "gitlab", "gitea"
 	ExternalID     string // of the installation or user at github, gitlab or gitea; "" for others
 	Account        string // the owner at the host, or the host's name; at most 256 bytes
+	OwnerID        int64  // of an organization at github: the id there of the user that connected it; 0 if not known
 	Status         string // "active", "suspended", "failed"
 	// Credential is encrypted with the secret key of the installation's store. It is empty if the source needs none.
 	Credential []byte

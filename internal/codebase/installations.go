@@ -137,7 +137,7 @@ func (s *server) connectForge(ctx context.Context, state *assay.OnboardingState,
 			i = known
 		}
 	}
-	i.Account, i.Status, i.LastError, i.Write = made.Account, assay.InstallationActive, "", state.Write
+	i.Account, i.OwnerID, i.Status, i.LastError, i.Write = made.Account, made.OwnerID, assay.InstallationActive, "", state.Write
 	if i.Credential, err = s.cfg.Sources.Seal(i.ID, made.Credential); err != nil {
 		return err
 	}

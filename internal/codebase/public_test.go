@@ -73,7 +73,7 @@ func stateFor(c *client, kind string, write bool) string {
 }
 
 func connectionOf(kind string, names ...string) *source.Connection {
-	c := &source.Connection{Provider: kind, ExternalID: "7", Account: kind + ".example.com/mona", Credential: source.Credential{Token: "forge-token", RefreshToken: "forge-refresh"}}
+	c := &source.Connection{Provider: kind, ExternalID: "7", Account: kind + ".example.com/mona", OwnerID: 7, Credential: source.Credential{Token: "forge-token", RefreshToken: "forge-refresh"}}
 	for _, name := range names {
 		c.Repositories = append(c.Repositories, &assay.Repository{FullName: name, URL: "https://" + kind + ".example.com/" + name + ".git", DefaultBranch: "main", Access: "granted"})
 	}
@@ -168,6 +168,7 @@ func TestCallback(t *testing.T) {
 	stored, err := w.store.Installations(t.Context(), w.acme)
 	require.NoError(t, err)
 	require.NotContains(t, string(stored[0].Credential), "forge-")
+	require.EqualValues(t, 7, stored[0].OwnerID)
 	opened, err := w.sources.Open(stored[0])
 	require.NoError(t, err)
 	require.Equal(t, "forge-refresh", opened.RefreshToken)

@@ -20,6 +20,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -302,6 +303,107 @@ func TestOwnership(t *testing.T) {
 	f.set("GET /api/v3/user/memberships/orgs/acme", `{"state":"active","role":"admin","organization":{"id":9}}`)
 	_, err := s.Authorize(t.Context(), KindGitHub, grant("42"), "")
 	require.NoError(t, err)
+}
+
+// TestLostOwnership has the user that connected an organization of GitHub lose the role.
+func TestLostOwnership(t *testing.T) {
+	const (
+		members = "GET /api/v3/orgs/acme/members"
+		mint    = "POST /api/v3/app/installations/42/access_tokens"
+	)
+	others := func(n int) string {
+		var all []string
+		for i := range n {
+			all = append(all, fmt.Sprintf(`{"login":"other","id":%d}`, 100+i))
+		}
+		return "[" + strings.Join(all, ",") + "]"
+	}
+	for name, c := range map[string]struct {
+		owner  int64
+		answer string // of members
+		calls  int    // of members
+		lost   bool
+	}{
+		"owner":          {7, `[{"login":"other","id":8},{"login":"mona","id":7}]`, 1, false},
+		"lost":           {7, others(1), 1, true},
+		"of its name":    {7, `[{"login":"mona","id":70}]`, 1, true},
+		"not known":      {0, others(1), 0, false},
+		"other server":   {7, "404 ", 1, false},
+		"no permission":  {7, "403 ", 1, false},
+		"trouble":        {7, "500 ", 1, false},
+		"empty":          {7, "[]", 1, false},
+		"null":           {7, "null", 1, false},
+		"an object":      {7, `{"message":"x"}`, 1, false},
+		"other shape":    {7, `[{"id":8},{"login":"x"}]`, 1, false},
+		"endless":        {7, others(100), maxPages, false},
+		"too many items": {7, others(maxItems + 1), 1, false},
+	} {
+		f := newTestForge(t)
+		var passed atomic.Int64 // nanoseconds
+		s := f.sources(func(c *Config) { c.Now = func() time.Time { return time.Now().Add(time.Duration(passed.Load())) } })
+		made, err := s.Authorize(t.Context(), KindGitHub, grant("42"), "")
+		require.NoError(t, err, name)
+		require.EqualValues(t, 7, made.OwnerID)
+		i := &assay.Installation{Provider: KindGitHub, ExternalID: "42", OwnerID: c.owner, Status: "active"}
+		access := func() error {
+			_, _, _, err := s.access(t.Context(), i, made.Repositories[0], false)
+			return err
+		}
+		calls := func() (n int) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			for _, call := range f.calls {
+				if strings.HasPrefix(call, members+"?role=admin&per_page=100&page=") {
+					n++
+				}
+			}
+			return n
+		}
+		f.set(members, c.answer)
+		require.NoError(t, access(), name)
+		require.Zero(t, calls(), "a user that has just connected owns the organization")
+		for range 2 {
+			passed.Store(int64(ownerInterval))
+			err = access()
+			require.Equal(t, c.calls, calls(), "%s: once in an interval", name)
+			if !c.lost {
+				require.NoError(t, err, name)
+				continue
+			}
+			require.Equal(t, assay.CodeUnprocessable, assay.ErrorCode(err), name)
+			require.ErrorContains(t, err, "no longer owns the organization")
+			f.mu.Lock()
+			require.JSONEq(t, `{"permissions":{"members":"read"}}`, f.minted[len(f.minted)-1], "no token for the repository")
+			f.mu.Unlock()
+		}
+		if !c.lost {
+			continue
+		}
+		// GitHub that does not say changes nothing. The user connects it again.
+		passed.Store(int64(2 * ownerInterval))
+		f.set(mint, "500 ")
+		require.ErrorContains(t, access(), "no longer owns", name)
+		f.mu.Lock()
+		delete(f.answers, mint)
+		f.mu.Unlock()
+		require.ErrorContains(t, access(), "no longer owns", name)
+		_, err = s.Authorize(t.Context(), KindGitHub, grant("42"), "")
+		require.NoError(t, err, name)
+		require.NoError(t, access(), name)
+		// A cancelled check is none.
+		passed.Store(int64(3 * ownerInterval))
+		cancelled, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, _, _, err = s.access(cancelled, i, made.Repositories[0], false)
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorContains(t, access(), "no longer owns", name)
+	}
+	// The account of a user has no other owners.
+	f := newTestForge(t)
+	f.set("GET /api/v3/user/installations", `{"installations":[{"id":42,"account":{"login":"mona","id":7,"type":"User"}}]}`)
+	made, err := f.sources(nil).Authorize(t.Context(), KindGitHub, grant("42"), "")
+	require.NoError(t, err)
+	require.Zero(t, made.OwnerID)
 }
 
 // TestItems decodes the largest list that an answer can have. It costs the memory of its bytes, and not of its items.

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
@@ -29,13 +30,30 @@ import (
 type github struct {
 	*forgeHost
 	signer jose.Signer
+
+	mu     sync.Mutex
+	owners map[ownership]ownerCheck
+}
+
+// ownership is the claim that a user owns the organization of an installation.
+type ownership struct {
+	installation string // id at GitHub
+	user         int64
+}
+
+// ownerCheck is what GitHub said last of an ownership.
+type ownerCheck struct {
+	at   time.Time
+	lost bool
 }
 
 const (
-	githubURL    = "https://github.com"
-	githubAPI    = "https://api.github.com"
-	appTokenLife = 5 * time.Minute  // GitHub allows ten
-	appTokenSkew = 30 * time.Second // of GitHub's clock
+	githubURL     = "https://github.com"
+	githubAPI     = "https://api.github.com"
+	appTokenLife  = 5 * time.Minute  // GitHub allows ten
+	appTokenSkew  = 30 * time.Second // of GitHub's clock
+	ownerInterval = 10 * time.Minute // between two checks of an ownership
+	maxOwners     = 10_000           // remembered checks
 )
 
 // githubID is the id of an installation.
@@ -64,7 +82,7 @@ func newGitHub(cfg ForgeConfig, g *git) (*github, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &github{forgeHost: h, signer: signer}, nil
+	return &github{forgeHost: h, signer: signer, owners: make(map[ownership]ownerCheck)}, nil
 }
 
 func parseRSA(text []byte) (*rsa.PrivateKey, error) {
@@ -90,6 +108,9 @@ func (g *github) host() *forgeHost { return g.forgeHost }
 func (g *github) authorizeURL(state, _, _ string, _ bool) string {
 	return g.base + "/apps/" + g.cfg.App + "/installations/new?" + url.Values{"state": {state}}.Encode()
 }
+
+// permissions are the levels of a token by name.
+type permissions map[string]string
 
 type (
 	githubAccount struct {
@@ -119,7 +140,7 @@ func (g *github) connect(ctx context.Context, grant Grant, _ string) (*Connectio
 	if err != nil {
 		return nil, err
 	}
-	found, err := g.owned(ctx, token.AccessToken, grant.InstallationID)
+	found, user, err := g.owned(ctx, token.AccessToken, grant.InstallationID)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +148,11 @@ func (g *github) connect(ctx context.Context, grant Grant, _ string) (*Connectio
 		return nil, assay.Errorf(assay.CodeUnprocessable, "the installation of the App is suspended")
 	}
 	c := &Connection{Provider: KindGitHub, ExternalID: grant.InstallationID, Account: g.account(found.Account.Login)}
-	minted, err := g.mint(ctx, grant.InstallationID, nil, false)
+	if found.Account.Type == "Organization" {
+		c.OwnerID = user
+		g.note(ownership{grant.InstallationID, user}, false)
+	}
+	minted, err := g.mint(ctx, grant.InstallationID, nil, permissions{"metadata": "read"})
 	if err != nil {
 		return nil, err
 	}
@@ -146,11 +171,11 @@ func (g *github) connect(ctx context.Context, grant Grant, _ string) (*Connectio
 	return c, err
 }
 
-// owned returns the installation with an id if the user of a token owns it.
-func (g *github) owned(ctx context.Context, token, id string) (*githubInstallation, error) {
+// owned returns the installation with an id if the user of a token owns it, and the id of the user.
+func (g *github) owned(ctx context.Context, token, id string) (*githubInstallation, int64, error) {
 	var user githubAccount
 	if err := g.call(ctx, http.MethodGet, "/user", token, nil, &user); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	type list struct {
 		Installations items[githubInstallation] `json:"installations"`
@@ -167,17 +192,17 @@ func (g *github) owned(ctx context.Context, token, id string) (*githubInstallati
 		return len(all)
 	})
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	notOwner := assay.Errorf(assay.CodeForbidden, "only the owner of the account, or an owner of the organization, can connect this installation")
 	if found == nil || user.ID == 0 {
-		return nil, notOwner
+		return nil, 0, notOwner
 	}
 	if found.Account.Type != "Organization" {
 		if found.Account.ID != user.ID {
-			return nil, notOwner
+			return nil, 0, notOwner
 		}
-		return found, nil
+		return found, user.ID, nil
 	}
 	var membership struct {
 		State        string        `json:"state"`
@@ -186,16 +211,16 @@ func (g *github) owned(ctx context.Context, token, id string) (*githubInstallati
 	}
 	err = g.call(ctx, http.MethodGet, "/user/memberships/orgs/"+url.PathEscape(found.Account.Login), token, nil, &membership)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if membership.State != "active" || membership.Role != "admin" || membership.Organization.ID != found.Account.ID {
-		return nil, notOwner
+		return nil, 0, notOwner
 	}
-	return found, nil
+	return found, user.ID, nil
 }
 
-// mint returns a token that reads an installation, or reads or changes one repository of it.
-func (g *github) mint(ctx context.Context, installationID string, repository *assay.Repository, write bool) (string, error) {
+// mint returns a token with permissions for an installation, or for one repository of it.
+func (g *github) mint(ctx context.Context, installationID string, repository *assay.Repository, p permissions) (string, error) {
 	if !githubID.MatchString(installationID) {
 		return "", assay.Errorf(assay.CodeUnprocessable, "the installation has no id of GitHub; connect it again")
 	}
@@ -206,14 +231,9 @@ func (g *github) mint(ctx context.Context, installationID string, repository *as
 	if err != nil {
 		return "", err
 	}
-	body := map[string]any{"permissions": map[string]string{"metadata": "read"}}
+	body := map[string]any{"permissions": p}
 	if repository != nil {
-		name := repository.FullName[strings.LastIndexByte(repository.FullName, '/')+1:]
-		permissions := map[string]string{"contents": "read"}
-		if write {
-			permissions = map[string]string{"contents": "write", "pull_requests": "write"}
-		}
-		body = map[string]any{"repositories": []string{name}, "permissions": permissions}
+		body["repositories"] = []string{repository.FullName[strings.LastIndexByte(repository.FullName, '/')+1:]}
 	}
 	var minted struct {
 		Token        string                  `json:"token"`
@@ -237,8 +257,75 @@ func (g *github) mint(ctx context.Context, installationID string, repository *as
 
 // credential mints a token for one repository. It is not stored.
 func (g *github) credential(ctx context.Context, i *assay.Installation, r *assay.Repository, _ Credential, write bool) (Credential, error) {
-	token, err := g.mint(ctx, i.ExternalID, r, write)
+	if err := g.checkOwner(ctx, i, r); err != nil {
+		return Credential{}, err
+	}
+	p := permissions{"contents": "read"}
+	if write {
+		p = permissions{"contents": "write", "pull_requests": "write"}
+	}
+	token, err := g.mint(ctx, i.ExternalID, r, p)
 	return Credential{Username: "x-access-token", Token: token}, err
+}
+
+// checkOwner returns an error if the user that connected an organization no longer owns it. If GitHub does not say, the
+// answer before counts, and an installation without one can be used.
+func (g *github) checkOwner(ctx context.Context, i *assay.Installation, r *assay.Repository) error {
+	if i.OwnerID == 0 {
+		return nil
+	}
+	o := ownership{i.ExternalID, i.OwnerID}
+	g.mu.Lock()
+	last, known := g.owners[o]
+	g.mu.Unlock()
+	if !known || g.now().Sub(last.at) >= ownerInterval {
+		owner, _, _ := strings.Cut(r.FullName, "/")
+		lost, err := g.lost(ctx, o, owner)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err == nil:
+			last.lost = lost
+		}
+		g.note(o, last.lost)
+	}
+	if last.lost {
+		return assay.Errorf(assay.CodeUnprocessable, "the user who connected this installation no longer owns the organization at GitHub; an owner has to connect it again")
+	}
+	return nil
+}
+
+// note remembers what GitHub said of an ownership.
+func (g *github) note(o ownership, lost bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.owners) >= maxOwners {
+		clear(g.owners)
+	}
+	g.owners[o] = ownerCheck{g.now(), lost}
+}
+
+// lost reports whether GitHub lists owners of an organization without the user. It returns an error if there is no such list.
+func (g *github) lost(ctx context.Context, o ownership, organization string) (bool, error) {
+	token, err := g.mint(ctx, o.installation, nil, permissions{"members": "read"})
+	if err != nil {
+		return false, err
+	}
+	n, owns, undocumented := 0, false, false
+	err = g.pages(ctx, "/orgs/"+url.PathEscape(organization)+"/members?role=admin&per_page=100", token, 100, func() any { return new(items[githubAccount]) }, func(a any) int {
+		all := *a.(*items[githubAccount])
+		n += len(all)
+		owns = owns || slices.ContainsFunc(all, func(u githubAccount) bool { return u.ID == o.user })
+		undocumented = undocumented || slices.ContainsFunc(all, func(u githubAccount) bool { return u.ID == 0 })
+		if owns {
+			return 0
+		}
+		return len(all)
+	})
+	if err == nil && !owns && (n == 0 || undocumented) {
+		err = g.trouble("sent no list of owners")
+	}
+	return err == nil && !owns, err
 }
 
 // event implements forge.

@@ -33,6 +33,7 @@ type Connection struct {
 	Provider     string
 	ExternalID   string // at a provider with an API
 	Account      string
+	OwnerID      int64               // of an organization of KindGitHub: the id of the user
 	Credential   Credential          // completed by what the host said, such as its SSH host keys
 	Repositories []*assay.Repository // FullName, URL, DefaultBranch and Access are set
 }

@@ -56,8 +56,8 @@ func (q *Queries) SaveInstallation(ctx context.Context, i *assay.Installation) e
 		}
 		switch {
 		case owner == org:
-			_, err = exec(ctx, tx, `UPDATE installations SET provider = $1, account = $2, status = $3, credential = $4, last_error = $5, external_id = $6, writable = $7 WHERE id = $8`,
-				Text(i.Provider), Text(i.Account), Text(i.Status), document(i.Credential), message(i.LastError), Text(i.ExternalID), flag(i.Write), ID(id))
+			_, err = exec(ctx, tx, `UPDATE installations SET provider = $1, account = $2, status = $3, credential = $4, last_error = $5, external_id = $6, writable = $7, owner_id = $8 WHERE id = $9`,
+				Text(i.Provider), Text(i.Account), Text(i.Status), document(i.Credential), message(i.LastError), Text(i.ExternalID), flag(i.Write), i.OwnerID, ID(id))
 			return err
 		case owner != 0:
 			return errNoInstallation()
@@ -65,9 +65,9 @@ func (q *Queries) SaveInstallation(ctx context.Context, i *assay.Installation) e
 			return assay.Errorf(assay.CodeConflict, "the organization has %d installations, which is the limit", n)
 		}
 		saved.CreatedAt, saved.CreatedBy = now, i.CreatedBy
-		_, err = exec(ctx, tx, `INSERT INTO installations (id, org, provider, account, status, credential, created_at, created_by, last_error, external_id, writable)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
-			ID(id), org, Text(i.Provider), Text(i.Account), Text(i.Status), document(i.Credential), Micros(now), Text(i.CreatedBy), message(i.LastError), Text(i.ExternalID), flag(i.Write))
+		_, err = exec(ctx, tx, `INSERT INTO installations (id, org, provider, account, status, credential, created_at, created_by, last_error, external_id, writable, owner_id)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+			ID(id), org, Text(i.Provider), Text(i.Account), Text(i.Status), document(i.Credential), Micros(now), Text(i.CreatedBy), message(i.LastError), Text(i.ExternalID), flag(i.Write), i.OwnerID)
 		return q.conflict(err, "an installation with this id exists")
 	})
 	if err != nil {
@@ -82,11 +82,11 @@ func (q *Queries) readInstallations(ctx context.Context, operation, where string
 	return list(ctx, q, connpool.Pages, operation, func(r Row) (*assay.Installation, error) {
 		i := &assay.Installation{}
 		var write int64
-		err := r.Scan((*ID)(&i.ID), (*ID)(&i.OrganizationID), (*Text)(&i.Provider), (*Text)(&i.ExternalID), (*Text)(&i.Account), (*Text)(&i.Status),
+		err := r.Scan((*ID)(&i.ID), (*ID)(&i.OrganizationID), (*Text)(&i.Provider), (*Text)(&i.ExternalID), (*Text)(&i.Account), &i.OwnerID, (*Text)(&i.Status),
 			&i.Credential, &write, (*Time)(&i.CreatedAt), (*Text)(&i.CreatedBy), (*Text)(&i.LastError))
 		i.Write = write != 0
 		return i, err
-	}, `SELECT i.id, o.id, i.provider, i.external_id, i.account, i.status, i.credential, i.writable, i.created_at, i.created_by, i.last_error
+	}, `SELECT i.id, o.id, i.provider, i.external_id, i.account, i.owner_id, i.status, i.credential, i.writable, i.created_at, i.created_by, i.last_error
 		FROM installations i JOIN organizations o ON o.org = i.org `+where, args...)
 }
 

@@ -23,7 +23,7 @@ func testConnectedInstallations(t *testing.T, s *suite) {
 	var all []*assay.Installation
 	var repos []*assay.Repository
 	for n, provider := range []string{"github", "github", "gitlab"} {
-		i := &assay.Installation{OrganizationID: s.organization(), Provider: provider, ExternalID: "42", Account: odd, Status: assay.InstallationActive, Credential: []byte{byte(n)}}
+		i := &assay.Installation{OrganizationID: s.organization(), Provider: provider, ExternalID: "42", Account: odd, OwnerID: int64(n) << 40, Status: assay.InstallationActive, Credential: []byte{byte(n)}}
 		require.NoError(t, s.SaveInstallation(ctx, i))
 		all = append(all, i)
 		repos = append(repos, s.repositories(i, "acme/shop", "acme/idle")[0])

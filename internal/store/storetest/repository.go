@@ -33,7 +33,7 @@ func testInstallations(t *testing.T, s *suite) {
 
 	// A replaced one keeps its place, its creation time and its author.
 	s.clock.advance(time.Hour)
-	again := &assay.Installation{ID: a.ID, OrganizationID: org, Provider: "gitea", Account: "acme", Status: "failed", CreatedBy: "another", LastError: strings.Repeat("é", assay.MaxMessageBytes)}
+	again := &assay.Installation{ID: a.ID, OrganizationID: org, Provider: "gitea", Account: "acme", OwnerID: 7, Status: "failed", CreatedBy: "another", LastError: strings.Repeat("é", assay.MaxMessageBytes)}
 	require.NoError(t, s.SaveInstallation(ctx, again))
 	require.Equal(t, a.CreatedAt, again.CreatedAt)
 	require.Equal(t, a.CreatedBy, again.CreatedBy)
