@@ -32,10 +32,11 @@ const environment = "deployment.environment.name=${DEPLOYMENT_ENVIRONMENT:-devel
 
 // deployments adds the variables of the service to Compose files and Kubernetes objects. more are those that the language
 // needs besides. starts, if it is not nil, instruments a container that overrides the command of its image, and returns the
-// variables that it needs. images are the Dockerfiles of the service.
-func (s *service) deployments(images []*configfile.File, starts func(f *configfile.File, container *yaml.Node) []variable, more ...variable) {
+// variables that it needs; image is the Dockerfile of the container, "" if that is not known. images are the Dockerfiles of the
+// service.
+func (s *service) deployments(images []*configfile.File, starts func(f *configfile.File, image string, container *yaml.Node) []variable, more ...variable) {
 	if starts == nil {
-		starts = func(*configfile.File, *yaml.Node) []variable { return nil }
+		starts = func(*configfile.File, string, *yaml.Node) []variable { return nil }
 	}
 	staged := make(map[string]stages, len(images))
 	for _, f := range images {
@@ -60,7 +61,8 @@ func (s *service) deployments(images []*configfile.File, starts func(f *configfi
 				}
 				var added []variable
 				if command, _ := overridden(f, container); target == "" || command != nil && s.manifests[0].Ecosystem == configfile.PyPI {
-					added = starts(f, container)
+					_, image := buildOf(f, deployed.Name)
+					added = starts(f, image, container)
 				} else {
 					s.leave(f.Path, lineOf(f.Source, deployed.Start), "Start the program of the container as that of the image: the container is built from the stage `"+target+"`, which stays as it is")
 				}
@@ -77,7 +79,7 @@ func (s *service) deployments(images []*configfile.File, starts func(f *configfi
 						{name: "OTEL_SERVICE_NAME", value: s.name},
 						{name: "OTEL_POD_UID", field: "metadata.uid"}, // before the variable that refers to it
 						{name: "OTEL_RESOURCE_ATTRIBUTES", value: "k8s.pod.uid=$(OTEL_POD_UID)"},
-					}, more, starts(f, container)))
+					}, more, starts(f, "", container)))
 					s.leave(f.Path, lineOf(f.Source, deployed.Start), "Add `deployment.environment.name` to `OTEL_RESOURCE_ATTRIBUTES`, and set `OTEL_EXPORTER_OTLP_ENDPOINT` to the address of your Collector: no file of the repository says which they are")
 				}
 			}

@@ -364,6 +364,24 @@ func TestCommandsOfNode(t *testing.T) {
 	}
 }
 
+// TestImagesOfNode: a container with a command of its own gets NODE_OPTIONS unless its image sets them, whatever other images do.
+func TestImagesOfNode(t *testing.T) {
+	p := apply(t, filepath.Join(t.TempDir(), "shop"), instrument.Minimum, map[string]string{
+		"package.json":      `{"name": "shop", "scripts": {"start": "node a.js"}, "dependencies": {"express": "5"}}`,
+		"Dockerfile":        "FROM node:20\nCOPY . .\nRUN npm ci\nCMD [\"npm\", \"start\"]\n",
+		"Dockerfile.worker": "FROM node:20\nCOPY . .\nRUN npm ci\nCMD node worker.js\n",
+		"compose.yaml":      "services:\n  dev:\n    build: .\n    command: [\"node\", \"a.js\"]\n  worker:\n    build:\n      context: .\n      dockerfile: Dockerfile.worker\n    command: [\"node\", \"other.js\"]\n",
+	})
+	files := map[string]string{}
+	for _, f := range p.Files {
+		files[f.Path] = string(f.After)
+	}
+	require.NotContains(t, files["Dockerfile"], "NODE_OPTIONS")
+	require.Contains(t, files["Dockerfile.worker"], "NODE_OPTIONS")
+	require.Equal(t, 1, strings.Count(files["compose.yaml"], "NODE_OPTIONS"))
+	require.Regexp(t, `(?s)dev:.*NODE_OPTIONS.*worker:`, files["compose.yaml"])
+}
+
 // TestGradle: a service is recognized by what its script takes from a version catalog, and by its plugins. The catalog is no service.
 func TestGradle(t *testing.T) {
 	const catalog = `[versions]

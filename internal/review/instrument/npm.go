@@ -5,6 +5,7 @@ package instrument
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -102,7 +103,9 @@ func (s *service) npm(m *configfile.File) bool {
 			s.leave(m.Path, 0, "Install `"+nodeHooks+"` in the version that `"+nodePackage+"` requires: the program loads its hooks")
 		}
 	}
-	started, inImage, inOptions := false, false, false // inOptions: by NODE_OPTIONS of an image
+	started := false
+	// The Dockerfiles whose images start the instrumentation, and those that do by NODE_OPTIONS.
+	inImage, inOptions := map[string]bool{}, map[string]bool{}
 	for _, name := range npmStarts {
 		start := starts[name]
 		if start == nil {
@@ -125,8 +128,7 @@ func (s *service) npm(m *configfile.File) bool {
 	}
 	for _, f := range images {
 		if mentions(f, nodePackage) || mentions(f, "OTEL_SERVICE_NAME") {
-			started, inImage = true, inImage || mentions(f, nodePackage)
-			inOptions = inOptions || setsVariable(f, "NODE_OPTIONS", nodePackage)
+			started, inImage[f.Path], inOptions[f.Path] = true, mentions(f, nodePackage), setsVariable(f, "NODE_OPTIONS", nodePackage)
 			continue
 		}
 		stage, ok := s.stageOf(f)
@@ -141,27 +143,34 @@ func (s *service) npm(m *configfile.File) bool {
 		}
 		if withoutPackages(f, stage) {
 			s.leave(f.Path, 0, "Install `"+nodePackage+"` in the image and start the program with `NODE_OPTIONS="+strconv.Quote(options(commandOf(f)))+"`: the image copies what was built, not the packages of this manifest")
-			started, inImage = true, true
+			started, inImage[f.Path] = true, true
 			continue
 		}
 		if line, ok := s.before(f, stage, "ENV OTEL_SERVICE_NAME="+quoteDocker(s.name)+" \\", "    NODE_OPTIONS="+quoteOptions("NODE_OPTIONS", options(commandOf(f)))); ok {
 			hooks(options(commandOf(f)))
 			s.did(f.Path, line, "Start automatic instrumentation with the program of the image")
-			inImage, inOptions = true, true
+			inImage[f.Path], inOptions[f.Path] = true, true
 		}
 		started = true
 	}
 	if !started {
 		s.leave(m.Path, 0, "Start the program with `NODE_OPTIONS="+strconv.Quote(options(""))+"`: no script and no Dockerfile that starts it was found")
 	}
-	s.deployments(images, func(f *configfile.File, container *yaml.Node) []variable {
+	s.deployments(images, func(f *configfile.File, image string, container *yaml.Node) []variable {
+		known := slices.ContainsFunc(images, func(f *configfile.File) bool { return f.Path == image })
+		of := func(started map[string]bool) bool { // whether the image of the container is one of them
+			if known {
+				return started[image]
+			}
+			return slices.Contains(slices.Collect(maps.Values(started)), true)
+		}
 		command, _ := overridden(f, container)
 		words := commandWords(command)
 		options := options(strings.Join(words, " "))
 		switch {
-		case inOptions:
+		case of(inOptions):
 			return []variable{{name: "NODE_OPTIONS", value: options, mark: nodePackage, image: true}}
-		case command == nil || inImage || slices.ContainsFunc(words, func(word string) bool { return word == "start" || starts[word] != nil }):
+		case command == nil || of(inImage) || slices.ContainsFunc(words, func(word string) bool { return word == "start" || starts[word] != nil }):
 		case len(words) > 0 && path.Base(words[0]) == "node":
 			return []variable{{name: "NODE_OPTIONS", value: options, mark: nodePackage}}
 		default:

@@ -120,7 +120,7 @@ func (s *service) python() bool {
 		s.did(f.Path, lineOf(f.Source, i.start), "Start the program with `"+pythonInstrument+"`")
 		started = true
 	}
-	s.deployments(images, func(f *configfile.File, container *yaml.Node) []variable {
+	s.deployments(images, func(f *configfile.File, _ string, container *yaml.Node) []variable {
 		add, ok := s.startPython(f, container, images, django, settings)
 		started = started || ok
 		return add
