@@ -162,6 +162,12 @@ func TestFiles(t *testing.T) {
 		file     string
 		has, not []string
 	}{
+		"a copy of headers": {
+			map[string]string{"requirements.txt": "opentracing\n", "a.py": "import opentracing\nfrom opentracing import Format\n\n\ndef f(tracer, request, other):\n    opentracing.tracer.extract(Format.HTTP_HEADERS, dict(request.headers))\n    opentracing.tracer.extract(Format.HTTP_HEADERS, dict(other))\n"},
+			"a.py",
+			[]string{"propagate.extract(request.headers)\n", "propagate.extract(dict(other))\n"},
+			nil,
+		},
 		"the tracer of Datadog before another import that is removed": {
 			map[string]string{"requirements.txt": "ddtrace\n", "a.py": "import os\nfrom ddtrace import tracer\nfrom ddtrace.ext import SpanTypes\n\n\n@tracer.wrap('work', span_type=SpanTypes.WEB)\ndef work(n):\n    return os.name\n"},
 			"a.py",
