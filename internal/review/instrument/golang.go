@@ -146,6 +146,11 @@ func (s *service) golang(m *configfile.File) (bool, error) {
 				added = goSetup
 			}
 		}
+		for _, f := range files {
+			if start := mainOf(f.File); start != nil && len(added) > 0 && mains > 1 && !serves(files, path.Dir(f.Path)) && s.uses(module, files, f) {
+				s.leave(f.Path, lineOf(f.Source, start.Start), "Set up the SDK if the program is a service: its servers and clients are in other packages")
+			}
+		}
 	}
 	if len(added) == 0 && mains > 1 {
 		s.leave(m.Path, 0, "No setup of the SDK is added: the module has several programs, and the servers of none are in its package main")
@@ -296,6 +301,14 @@ func (f *goFile) serves() int {
 // serves reports whether a package has a server or client of its own.
 func serves(files []*goFile, dir string) bool {
 	return slices.ContainsFunc(files, func(f *goFile) bool { return path.Dir(f.Path) == dir && f.serves() > 0 })
+}
+
+// uses reports whether a file imports a package of its module with servers or clients.
+func (s *service) uses(m *goModule, files []*goFile, f *goFile) bool {
+	return slices.ContainsFunc(f.Imports, func(i syntax.Import) bool {
+		dir, ok := strings.CutPrefix(i.Path, m.path+"/")
+		return ok && serves(files, path.Join(s.dir, dir))
+	})
 }
 
 // mainOf returns the function main of a program, or nil.

@@ -382,6 +382,26 @@ func TestImagesOfNode(t *testing.T) {
 	require.Regexp(t, `(?s)dev:.*NODE_OPTIONS.*worker:`, files["compose.yaml"])
 }
 
+// TestProgramsOfGo: of several programs those that serve get the setup of the SDK, and a step names those that use packages with
+// servers or clients.
+func TestProgramsOfGo(t *testing.T) {
+	const program = "package main\n\nimport %s\n\nfunc main() {\n\t%s\n}\n"
+	p := apply(t, filepath.Join(t.TempDir(), "shop"), instrument.General, map[string]string{
+		"go.mod":              "module example.com/shop\n\ngo 1.25\n",
+		"cmd/api/main.go":     fmt.Sprintf(program, `"net/http"`, `http.ListenAndServe(":80", http.DefaultServeMux)`),
+		"cmd/worker/main.go":  fmt.Sprintf(program, `"example.com/shop/internal/stock"`, "stock.Run()"),
+		"cmd/tool/main.go":    fmt.Sprintf(program, `"fmt"`, "fmt.Println()"),
+		"internal/stock/a.go": "package stock\n\nimport \"net/http\"\n\nfunc Run() {\n\thttp.ListenAndServe(\":81\", http.DefaultServeMux)\n}\n",
+	})
+	var steps []string
+	for _, s := range p.Steps {
+		if strings.HasPrefix(s.Text, "Start the SDK") || strings.HasPrefix(s.Text, "Set up the SDK") {
+			steps = append(steps, s.File+": "+s.Text[:len("Start the SDK")])
+		}
+	}
+	require.Equal(t, []string{"cmd/api/main.go: Start the SDK", "cmd/worker/main.go: Set up the SD"}, steps)
+}
+
 // TestGradle: a service is recognized by what its script takes from a version catalog, and by its plugins. The catalog is no service.
 func TestGradle(t *testing.T) {
 	const catalog = `[versions]
