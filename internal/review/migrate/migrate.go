@@ -28,7 +28,7 @@ const (
 // Make returns the patch that migrates the units among files. files are sorted paths below root, with slashes. Nothing
 // is executed or fetched. It returns the errors of the context. A file that cannot be read is left with a step.
 func Make(ctx context.Context, root *os.Root, parser *treesitter.Parser, files []string) (*patch.Patch, error) {
-	m := &migration{root: root, parser: parser, paths: files, crlf: map[string]bool{}}
+	m := &migration{root: root, parser: parser, paths: files, forms: map[string]form{}}
 	for _, units := range []func(context.Context) error{m.golang, m.scripts} {
 		if err := units(ctx); err != nil {
 			return nil, err
@@ -47,18 +47,42 @@ type migration struct {
 	parser *treesitter.Parser
 	paths  []string
 	patch  patch.Patch
-	crlf   map[string]bool // files whose lines end in CR LF
+	forms  map[string]form // of files that are not read as they are
 }
 
-// read returns the text of a file with lines that end in LF. change restores the ends of lines of the file, unless they
-// differ.
+// form is how a file is written.
+type form struct {
+	bom  bool // it begins with a byte order mark
+	crlf bool // all lines end in CR LF
+}
+
+var byteOrderMark = []byte("\uFEFF")
+
+// read returns the text of a file without a byte order mark, and with lines that end in LF unless their ends differ. change
+// restores the form of the file.
 func (m *migration) read(name string) ([]byte, error) {
 	source, err := patch.Read(m.root, name)
+	var f form
+	source, f.bom = bytes.CutPrefix(source, byteOrderMark)
 	if n := bytes.Count(source, []byte("\r\n")); n > 0 && n == bytes.Count(source, []byte("\n")) {
-		m.crlf[name] = true
+		f.crlf = true
 		source = bytes.ReplaceAll(source, []byte("\r\n"), []byte("\n"))
 	}
+	if f != (form{}) {
+		m.forms[name] = f
+	}
 	return source, err
+}
+
+// write returns a text in a form.
+func (f form) write(text []byte) []byte {
+	if f.crlf {
+		text = bytes.ReplaceAll(text, []byte("\n"), []byte("\r\n"))
+	}
+	if f.bom {
+		text = slices.Concat(byteOrderMark, text)
+	}
+	return text
 }
 
 // open adds a step that is left to people.
@@ -77,8 +101,8 @@ func (m *migration) change(name string, before, after []byte) bool {
 	if bytes.Equal(before, after) {
 		return false
 	}
-	if m.crlf[name] {
-		before, after = bytes.ReplaceAll(before, []byte("\n"), []byte("\r\n")), bytes.ReplaceAll(after, []byte("\n"), []byte("\r\n"))
+	if form, ok := m.forms[name]; ok {
+		before, after = form.write(before), form.write(after)
 	}
 	f := patch.File{Path: name, Before: before, After: after, Edits: udiff.Lines(string(before), string(after))}
 	m.patch.Files = append(m.patch.Files, f)

@@ -131,16 +131,16 @@ func TestGoldenRace(t *testing.T) {
 					return err
 				}
 				text, err := fs.ReadFile(source, path)
-				crlf[path] = strings.ReplaceAll(string(text), "\n", "\r\n")
+				crlf[path] = "\uFEFF" + strings.ReplaceAll(string(text), "\n", "\r\n")
 				return err
 			}))
 			w := migrated(t, write(t, crlf))
-			require.Equal(t, p.Steps, w.Steps, "with lines that end in CR LF")
+			require.Equal(t, p.Steps, w.Steps, "with a byte order mark, and lines that end in CR LF")
 			require.Len(t, w.Files, len(p.Files))
 			for i, f := range p.Files {
 				want := string(f.After)
 				if _, exists := crlf[f.Path]; exists {
-					want = strings.ReplaceAll(want, "\n", "\r\n")
+					want = "\uFEFF" + strings.ReplaceAll(want, "\n", "\r\n")
 				}
 				require.Equal(t, crlf[f.Path], string(w.Files[i].Before), f.Path)
 				require.Equal(t, want, string(w.Files[i].After), f.Path)
