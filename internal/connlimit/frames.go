@@ -64,8 +64,9 @@ type framed struct {
 // Framed returns the HTTP/2 side of a connection of a server. content is c itself, or what TLS decrypts of it. Reads
 // wait while the organization of c has sent more frames than its rate allows on all of its connections, 512 KiB a second
 // for each processor: a frame counts as 32 bytes and its size, without the payload of DATA and with a quarter of that
-// of HEADERS. Turn charges requests another 96 bytes. Connections without an organization share an eighth of such a rate,
-// and pay for requests at once. Each connection has a small rate of its own.
+// of HEADERS, which begins a request and counts as another 96 bytes. Connections without an organization share an
+// eighth of such a rate, those that several organizations have used share one like it, and each connection has a small rate
+// of its own.
 //
 // The connection is closed when a request takes longer than the limit, including its response.
 func (c *Conn) Framed(content net.Conn, limit time.Duration) net.Conn {
@@ -82,10 +83,7 @@ func (f *framed) Read(p []byte) (int, error) {
 		most += f.in.left
 	}
 	n, err := f.Conn.Read(p[:min(len(p), most)])
-	cost, requests := f.cost(p[:n])
-	if !f.of.identified() { // otherwise requests wait for their turn
-		cost += requests * headersCost
-	}
+	cost := f.cost(p[:n])
 	if n > 0 && n < fewBytes {
 		cost += readCost
 	}
@@ -111,8 +109,8 @@ func (f *framed) Close() error {
 	return f.Conn.Close()
 }
 
-// cost returns what the next bytes of the connection cost, besides the requests that begin in them.
-func (f *framed) cost(p []byte) (cost, requests int) {
+// cost returns what the next bytes of the connection cost.
+func (f *framed) cost(p []byte) (cost int) {
 	for len(p) > 0 {
 		payload := f.in.left > 0
 		n, head := f.in.next(p)
@@ -128,9 +126,9 @@ func (f *framed) cost(p []byte) (cost, requests int) {
 		if head {
 			f.calls.received(&f.in)
 			if cost += frameCost; f.in.kind == http2.FrameHeaders {
-				requests++
+				cost += headersCost
 			}
 		}
 	}
-	return cost, requests
+	return cost
 }

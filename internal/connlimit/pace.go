@@ -19,14 +19,14 @@ import (
 const (
 	rate          = 1 << 19               // cost a second, for each processor
 	anonymousRate = rate / 8              // of the connections without an organization
-	sharedRate    = 4 * rate              // of the frames of connections over HTTP/2 that several organizations have used
 	burst         = 50 * time.Millisecond // of these rates
 	requestCost   = 128                   // of a request over HTTP/1.1
 	lineCost      = 1                     // of a line of its header
 	frameCost     = 32                    // of an HTTP/2 frame, in addition to its bytes
 	headersCost   = requestCost - frameCost
-	readCost      = 16  // of a read without an organization, or of few bytes over HTTP/2
-	fewBytes      = 256 // that a read over HTTP/1.1 counts as at least
+	connCost      = 1024 // of a connection over HTTP/2 with its first request of an organization: what is free on a new one
+	readCost      = 16   // of a read without an organization, or of few bytes over HTTP/2
+	fewBytes      = 256  // that a read over HTTP/1.1 counts as at least
 )
 
 // A connection over HTTP/2, or without an organization, has a small rate of its own. So a client that is about to send a
@@ -84,14 +84,7 @@ func (c *Conn) Turn(ctx context.Context, organization string) error {
 	if c == nil {
 		return nil
 	}
-	cost := headersCost
-	if c.plain.Load() {
-		cost = requestCost
-	}
-	l := c.limiter
-	l.mu.Lock()
-	wait, refund := l.chargeTo(organization, cost, rate)
-	l.mu.Unlock()
+	wait, refund := c.limiter.charge(c, organization)
 	if wait <= 0 {
 		return nil
 	}
@@ -105,6 +98,25 @@ func (c *Conn) Turn(ctx context.Context, organization string) error {
 	}
 	refund()
 	return &assay.Error{Code: assay.CodeUnavailable, Message: "the organization sends too many requests", Err: ctx.Err()}
+}
+
+// charge charges a request in flight to an organization. It returns how long to wait and what takes the charge back. Over
+// HTTP/2, reads have waited for the request, except for the first one of a connection, and those on connections that
+// several organizations have used.
+func (l *Limiter) charge(c *Conn, organization string) (wait time.Duration, refund func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	first := c.first
+	c.first = false
+	switch {
+	case c.plain.Load():
+		return l.chargeTo(organization, requestCost, rate)
+	case first:
+		return l.chargeTo(organization, connCost, rate)
+	case c.shared:
+		return l.chargeTo(organization, headersCost, rate)
+	}
+	return 0, nil
 }
 
 // content is the body of a request over HTTP/1.1.
@@ -178,7 +190,7 @@ func (l *Limiter) pay(c *Conn, cost int) (wait time.Duration, known <-chan struc
 	case c.plain.Load():
 		organization = c.payer
 	case c.shared:
-		organization, perSecond = sharedConns, sharedRate
+		organization = sharedConns
 	}
 	anonymous, own := organization == "", ownBurst
 	if anonymous {
