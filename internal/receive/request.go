@@ -146,7 +146,10 @@ func (q *request) authenticate(ctx context.Context, authorization []string, remo
 		return errScope
 	}
 	q.conn.Identify(principal.OrganizationID)
-	if err := q.conn.Turn(ctx, principal.OrganizationID); err != nil {
+	// Requests that wait for their turn give way as those of their organization.
+	q.organization = principal.OrganizationID
+	q.reservation.identify(q.organization)
+	if err := q.conn.Turn(ctx, q.organization); err != nil {
 		return err
 	}
 	if r := q.rates; r != nil {
@@ -154,8 +157,6 @@ func (q *request) authenticate(ctx context.Context, authorization []string, remo
 			return err
 		}
 	}
-	q.organization = principal.OrganizationID
-	q.reservation.identify(q.organization)
 	return nil
 }
 
