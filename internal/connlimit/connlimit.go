@@ -66,6 +66,7 @@ type Conn struct {
 
 	// Guarded by limiter.mu.
 	organization string // that the connection counts for: of the last request with one; "" before it
+	turned       bool   // over HTTP/1.1: the request has been charged in Turn
 	first        bool   // its first request with an organization has not had its turn
 	shared       bool   // requests of several organizations have used it
 	payer        string // over HTTP/1.1: organization of the request in flight, or of the last one; "" if it has none yet

@@ -47,14 +47,13 @@ const (
 
 // Paced returns a handler for HTTP/1.1 that limits the rate of requests: up to 4,096 a second of an organization for each
 // processor, or 512 of the connections without one, and fewer with long headers, small chunks, or bodies that next does
-// not read. The requests of an organization wait in Turn. Responses to others end later; the first of a connection do
-// not.
+// not read. Requests wait in Turn, or their responses end later. Without an organization, the first of a connection do not.
 func (l *Limiter) Paced(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		l.mu.Lock()
 		c := l.open[r.RemoteAddr]
 		if c != nil {
-			c.payer = ""
+			c.payer, c.turned = "", false
 		}
 		l.mu.Unlock()
 		if c == nil {
@@ -110,6 +109,7 @@ func (l *Limiter) charge(c *Conn, organization string) (wait time.Duration, refu
 	c.first = false
 	switch {
 	case c.plain.Load():
+		c.turned = true
 		return l.chargeTo(organization, requestCost, rate)
 	case first:
 		return l.chargeTo(organization, connCost, rate)
@@ -136,13 +136,13 @@ func (b content) Read(p []byte) (int, error) {
 // TLS and the buffers of readers.
 const maxAhead = 32 << 10
 
-// settle charges the end of a request over HTTP/1.1. A request that has waited for its turn does not wait again.
+// settle charges the end of a request over HTTP/1.1. A request that has had its turn does not wait again, others pay now.
 func (c *Conn) settle(cost int, done <-chan struct{}) {
 	cost += c.received()
 	c.limiter.mu.Lock()
-	identified := c.payer != ""
+	turned := c.turned
 	c.limiter.mu.Unlock()
-	if identified {
+	if turned {
 		c.limiter.pay(c, cost)
 	} else {
 		c.pace(requestCost+cost, done)

@@ -82,6 +82,13 @@ func TestPace(t *testing.T) {
 		{"frames of several organizations", []string{"a", "b", "c", "c"}, overFrames(pings), 2 * all, rate},
 		{"frames without an organization", []string{"", "", "a"}, overFrames(pings), 2 * (all - own), anonymousRate},
 		{"requests of several organizations", []string{"a", "a", "b"}, overHTTP, 2 * requests * requestCost, rate},
+		{"requests without a turn", []string{"a", "a", "b"}, func(t *testing.T, c *Conn) {
+			organization := c.organization
+			h := c.limiter.Paced(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { c.Identify(organization) }))
+			for range requests {
+				h.ServeHTTP(httptest.NewRecorder(), &http.Request{RemoteAddr: c.peer})
+			}
+		}, 2 * requests * requestCost, rate},
 		{"requests without an organization", []string{"", "", ""}, overHTTP, 3 * (requests*requestCost - own), anonymousRate},
 		{"few requests on each of many connections", make([]string, 1000), func(t *testing.T, c *Conn) {
 			for range own / 2 / requestCost {

@@ -146,11 +146,14 @@ func (q *request) authenticate(ctx context.Context, authorization []string, remo
 		return errScope
 	}
 	q.conn.Identify(principal.OrganizationID)
-	// Requests that wait for their turn give way as those of their organization.
+	// Requests that wait for their turn give way as those of their organization. Over HTTP, responses wait instead, which
+	// hold no place among the requests.
 	q.organization = principal.OrganizationID
 	q.reservation.identify(q.organization)
-	if err := q.conn.Turn(ctx, q.organization); err != nil {
-		return err
+	if q.event.Transport == GRPC {
+		if err := q.conn.Turn(ctx, q.organization); err != nil {
+			return err
+		}
 	}
 	if r := q.rates; r != nil {
 		if err := r.admit(principal.OrganizationID, time.Now()); err != nil {
