@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -62,8 +63,6 @@ func become(limits string, argv []string) error {
 		resource int
 		limit    int64
 	}{
-		// RLIMIT_DATA counts private writable memory. RLIMIT_AS would count address space that the Go runtime reserves.
-		{unix.RLIMIT_DATA, l.Memory},
 		{unix.RLIMIT_FSIZE, l.File},
 		{unix.RLIMIT_CPU, int64((l.CPU + time.Second - 1) / time.Second)},
 		{unix.RLIMIT_NOFILE, int64(l.Files)},
@@ -89,12 +88,21 @@ func become(limits string, argv []string) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("drop privileges: %w", err)
 	}
+	// RLIMIT_DATA counts private writable memory. RLIMIT_AS would count address space that the Go runtime reserves. This
+	// process may already have more, so from here on it allocates as little as possible.
+	environment := os.Environ()
+	debug.SetGCPercent(-1)
+	if l.Memory > 0 {
+		if err := lower(unix.RLIMIT_DATA, uint64(l.Memory)); err != nil {
+			return fmt.Errorf("set limit %d: %w", unix.RLIMIT_DATA, err)
+		}
+	}
 	if l.Confined {
 		if err := errors.Join(restrictLimits(), restrictFiles(), restrictCalls()); err != nil {
 			return err
 		}
 	}
-	return fmt.Errorf("execute %s: %w", argv[0], syscall.Exec(argv[0], argv, os.Environ()))
+	return fmt.Errorf("execute %s: %w", argv[0], syscall.Exec(argv[0], argv, environment))
 }
 
 // lower sets a limit that is not above the hard limit of this process.
