@@ -81,7 +81,8 @@ func setUnit(u *instrumentation.Uses, i *instrumentation.Instrument, unit string
 	return nil
 }
 
-// withoutUnit returns a metric's name without a word that is its unit, "" if nothing else would be left.
+// withoutUnit returns a metric's name without a word that is its unit, "" if nothing, or only a namespace, would be left:
+// shop of shop.bytes does not say what it measures.
 func withoutUnit(metric string, isUnit func(word string) bool) string {
 	parts := strings.FieldsFunc(metric, func(r rune) bool { return r == '.' || r == '_' || r == '-' || r == '/' })
 	for i := len(parts) - 1; i >= 0; i-- {
@@ -96,7 +97,10 @@ func withoutUnit(metric string, isUnit func(word string) bool) string {
 		if before == "" {
 			return strings.TrimLeft(after, "._-/")
 		}
-		return before[:len(before)-1] + after
+		if short := before[:len(before)-1] + after; strings.Contains(short, ".") || !strings.Contains(metric, ".") {
+			return short
+		}
+		return ""
 	}
 	return ""
 }

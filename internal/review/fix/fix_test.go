@@ -444,6 +444,9 @@ func TestFixes(t *testing.T) {
 			"metric-name-unit", "a.js", javaScript + "const NAME = 'queue_wait_ms';\nexports.h = metrics.getMeter('a').createHistogram(NAME, { unit: 'ms' });\n",
 			javaScript + "const NAME = 'queue_wait';\nexports.h = metrics.getMeter('a').createHistogram(NAME, { unit: 'ms' });\n",
 		},
+		"a name of a metric of which only the namespace would be left, JavaScript": {
+			"metric-name-unit", "a.js", javaScript + "exports.h = metrics.getMeter('a').createHistogram('upload.bytes', { unit: 'By' });\n", "",
+		},
 		"a constant that is a unit, JavaScript": {
 			"metric-unit", "a.js", javaScript + "const UNIT = 'seconds';\nexports.h = metrics.getMeter('a').createHistogram('wait', { unit: UNIT });\nexports.f = (n) => format(n, UNIT);\n", "",
 		},
