@@ -35,15 +35,6 @@ func (c *calls) received(f *frame) {
 	}
 }
 
-// sent notes the head of a frame from the server.
-func (c *calls) sent(f *frame) {
-	switch {
-	case f.kind == http2.FrameRSTStream,
-		(f.kind == http2.FrameHeaders || f.kind == http2.FrameData) && f.flags().Has(http2.FlagDataEndStream):
-		c.end(f.stream())
-	}
-}
-
 func (c *calls) begin(stream uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -41,7 +41,6 @@ type Limiter struct {
 	conns   map[string]*list.List // of *Conn by organization, most recently used last
 	answers *fair.Limiter         // bytes of large responses by organization
 	paid    map[string]time.Time  // by organization: when the rate has caught up with its requests and frames
-	first   time.Time             // the same of what connections without an organization have sent at their own rates
 	closed  uint64                // to make room
 	refused uint64                // for lack of room
 
@@ -56,12 +55,14 @@ type Conn struct {
 	net.Conn
 	limiter *Limiter
 	peer    string // remote address
+	framed  bool   // its HTTP/2 side counts what is received; set after the handshake
 	writing sync.Mutex
 
 	gone  chan struct{} // closed with removed
 	known chan struct{} // closed when the connection has its first organization
 
 	plain    atomic.Bool  // serves HTTP/1.1
+	handling atomic.Bool  // over HTTP/1.1: a handler is at work
 	overhead atomic.Int64 // bytes received and not charged, without the content of bodies that a handler has read
 
 	// Guarded by limiter.mu.
@@ -205,10 +206,13 @@ func (c *Conn) Read(p []byte) (int, error) {
 	if n > 0 {
 		switch {
 		case c.plain.Load():
-			if c.overhead.Add(int64(max(n, fewBytes))) > maxAhead {
+			switch ahead := c.overhead.Add(int64(max(n, fewBytes))) > maxAhead; {
+			case ahead && c.handling.Load():
 				c.pace(c.received(), nil)
+			case ahead:
+				c.late()
 			}
-		case !c.identified():
+		case !c.framed && !c.identified():
 			c.pace(readCost+n/readPart, nil)
 		}
 		c.writing.Lock()   // wait for the Write in progress
@@ -316,14 +320,20 @@ func (l *Limiter) loser(organization string) *Conn {
 	return conns.Back().Value.(*Conn)
 }
 
-// idle returns the least recently used connection without a request, or nil.
+// idle returns the least recently used connection without a request, or nil. It returns a connection that several
+// organizations have used, such as that of a proxy, only if there is no other: the next request on it may be another's.
 func idle(conns *list.List) *Conn {
+	var shared *Conn
 	for at := conns.Front(); at != nil; at = at.Next() {
-		if c := at.Value.(*Conn); c.requests == 0 {
+		switch c := at.Value.(*Conn); {
+		case c.requests > 0:
+		case !c.shared:
 			return c
+		case shared == nil:
+			shared = c
 		}
 	}
-	return nil
+	return shared
 }
 
 func (c *Conn) use(requests int) {

@@ -48,6 +48,15 @@ func (f *frame) next(p []byte) (n int, head bool) {
 
 func (f *frame) flags() http2.Flags { return http2.Flags(f.head[4]) }
 
+// ends reports whether a frame of the server ends its stream.
+func (f *frame) ends() bool {
+	switch f.kind {
+	case http2.FrameHeaders, http2.FrameData:
+		return f.flags().Has(http2.FlagDataEndStream) // the same bit for both
+	}
+	return f.kind == http2.FrameRSTStream
+}
+
 func (f *frame) stream() uint32 { return binary.BigEndian.Uint32(f.head[5:]) & (1<<31 - 1) }
 
 // framed is the HTTP/2 side of a connection. Only its reader and its writer use it.
@@ -57,19 +66,22 @@ type framed struct {
 	calls    *calls
 
 	in      frame
-	headers int // bytes of HEADERS that have no cost yet, fewer than framePart
+	headers int // bytes of HEADERS that have no cost yet, fewer than headerPart
 	out     frame
 }
 
 // Framed returns the HTTP/2 side of a connection of a server. content is c itself, or what TLS decrypts of it. Reads
 // wait while the organization of c has sent more frames than its rate allows on all of its connections, 512 KiB a second
-// for each processor: a frame counts as 32 bytes and its size, without the payload of DATA and with a quarter of that
+// for each processor: a frame counts as 32 bytes and its size, without the payload of DATA and with a sixteenth of that
 // of HEADERS, which begins a request and counts as another 96 bytes. Connections without an organization share an
 // eighth of such a rate, those that several organizations have used share one like it, and each connection has a small rate
 // of its own.
 //
+// The end of a response without an organization waits instead of the next request, which may have one: see Conn.renew.
+//
 // The connection is closed when a request takes longer than the limit, including its response.
 func (c *Conn) Framed(content net.Conn, limit time.Duration) net.Conn {
+	c.framed = true
 	return &framed{
 		Conn: content, of: c, in: frame{left: len(http2.ClientPreface), kind: preface},
 		calls: &calls{of: c, limit: limit, began: make(map[uint32]time.Time)},
@@ -78,13 +90,13 @@ func (c *Conn) Framed(content net.Conn, limit time.Duration) net.Conn {
 
 // Read implements net.Conn.
 func (f *framed) Read(p []byte) (int, error) {
-	most := smallRead
-	if f.in.kind == http2.FrameData && f.of.identified() {
+	most, identified := smallRead, f.of.identified()
+	if f.in.kind == http2.FrameData && identified {
 		most += f.in.left
 	}
 	n, err := f.Conn.Read(p[:min(len(p), most)])
 	cost := f.cost(p[:n])
-	if n > 0 && n < fewBytes {
+	if n > 0 && (n < fewBytes || !identified) {
 		cost += readCost
 	}
 	f.of.pace(cost, nil)
@@ -93,14 +105,14 @@ func (f *framed) Read(p []byte) (int, error) {
 
 // Write implements net.Conn.
 func (f *framed) Write(p []byte) (int, error) {
-	n, err := f.Conn.Write(p)
-	for rest := p[:n]; len(rest) > 0; {
-		passed, head := f.out.next(rest)
-		if rest = rest[passed:]; head {
-			f.calls.sent(&f.out)
+	for rest := p; len(rest) > 0; {
+		n, head := f.out.next(rest)
+		if rest = rest[n:]; head && f.out.ends() {
+			f.calls.end(f.out.stream())
+			f.of.renew()
 		}
 	}
-	return n, err
+	return f.Conn.Write(p)
 }
 
 // Close implements net.Conn.
@@ -119,7 +131,7 @@ func (f *framed) cost(p []byte) (cost int) {
 		case payload && f.in.kind == http2.FrameData:
 		case payload && f.in.kind == http2.FrameHeaders:
 			f.headers += n
-			cost, f.headers = cost+f.headers/framePart, f.headers%framePart
+			cost, f.headers = cost+f.headers/headerPart, f.headers%headerPart
 		default:
 			cost += n
 		}

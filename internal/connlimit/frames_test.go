@@ -45,7 +45,7 @@ var frames = []struct {
 	{"RST_STREAM", func(f *http2.Framer) error { return f.WriteRSTStream(1, http2.ErrCodeCancel) }, 9 + 4 + frameCost},
 	{"HEADERS", func(f *http2.Framer) error {
 		return f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: make([]byte, 100), EndHeaders: true})
-	}, 9 + 100/framePart + frameCost + headersCost},
+	}, 9 + 100/headerPart + frameCost + headersCost},
 	{"CONTINUATION", func(f *http2.Framer) error {
 		if err := f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1}); err != nil {
 			return err

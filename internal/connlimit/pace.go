@@ -30,19 +30,18 @@ const (
 )
 
 // A connection over HTTP/2, or without an organization, has a small rate of its own. So a client that is about to send a
-// credential does not wait behind others, nor does a regular probe, nor another organization behind the same proxy.
-// While many new connections without an organization use it, its burst is smaller.
+// credential does not wait behind others, nor does a regular probe, nor another organization behind the same proxy. The
+// burst is enough for the handshake of TLS and a first request with a header of 3 KiB.
 const (
-	ownRate    = 128             // cost a second
-	ownBurst   = 8 * time.Second // of this rate
-	leastBurst = 4 * time.Second // after the first requests of so many connections that they exceed the shared rate
+	ownRate   = 128             // cost a second
+	ownBurst  = 6 * time.Second // of this rate
+	renewFrom = 2 * time.Second // of this rate, see Conn.renew
 )
 
 // Parts of the bytes that count.
 const (
-	plainPart = 16 // of what is received over HTTP/1.1, except content that a handler reads
-	framePart = 4  // of a HEADERS frame
-	readPart  = 32 // of a read without an organization
+	headerPart = 16 // of what is received over HTTP/1.1, except content that a handler reads, and of a HEADERS frame
+	readPart   = 32 // of a read without an organization
 )
 
 // Paced returns a handler for HTTP/1.1 that limits the rate of requests: up to 4,096 a second of an organization for each
@@ -61,6 +60,8 @@ func (l *Limiter) Paced(next http.Handler) http.Handler {
 			return
 		}
 		c.plain.Store(true)
+		c.handling.Store(true)
+		defer c.handling.Store(false)
 		cost := 0
 		for _, values := range r.Header {
 			cost += lineCost * len(values)
@@ -149,13 +150,28 @@ func (c *Conn) settle(cost int, done <-chan struct{}) {
 	}
 }
 
+// late charges what a connection has received between two requests over HTTP/1.1, such as the rest of a body, to the first
+// of them. It does not wait: the second may be that of another organization. Without an organization, it takes the
+// connection's own rate, so that later requests of that kind share the others'.
+func (c *Conn) late() {
+	cost := c.received()
+	l := c.limiter
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c.payer == "" {
+		c.paid = charge(c.paid, time.Now(), cost, ownRate, ownBurst)
+	} else {
+		l.chargeTo(c.payer, cost, rate)
+	}
+}
+
 // received returns the cost of what a connection has received over HTTP/1.1 besides the content of bodies, such as
 // headers, the lines between chunks, and the bodies of refused requests.
 func (c *Conn) received() int {
 	if c.overhead.Load() <= 0 {
 		return 0
 	}
-	return int(c.overhead.Swap(0) / plainPart)
+	return int(c.overhead.Swap(0) / headerPart)
 }
 
 // pace charges a cost and waits until the rate of the organization allows it. It returns early when the connection is
@@ -165,6 +181,11 @@ func (c *Conn) pace(cost int, done <-chan struct{}) {
 		return
 	}
 	wait, known, refund := c.limiter.pay(c, cost)
+	c.wait(wait, known, done, refund)
+}
+
+// wait waits until one of the channels is closed, or the connection, which calls refund.
+func (c *Conn) wait(wait time.Duration, known, done <-chan struct{}, refund func()) {
 	if wait <= 0 {
 		return
 	}
@@ -177,6 +198,26 @@ func (c *Conn) pace(cost int, done <-chan struct{}) {
 		refund() // the server does not handle what has been read
 	case <-done:
 	}
+}
+
+// renew ends a call over HTTP/2 on a connection without an organization. If the connection has used a third of its own
+// burst, renew charges that to all connections without an organization, waits for their rate, and restores the burst. So a
+// call without a valid credential delays itself, and not the next one on the connection of a proxy.
+func (c *Conn) renew() {
+	if c.identified() {
+		return
+	}
+	l := c.limiter
+	l.mu.Lock()
+	used := ownBurst - max(0, time.Since(c.paid))
+	if used < renewFrom {
+		l.mu.Unlock()
+		return
+	}
+	wait, refund := l.chargeTo("", int(used*ownRate/time.Second), anonymousRate)
+	c.paid = time.Time{}
+	l.mu.Unlock()
+	c.wait(wait, c.known, nil, refund)
 }
 
 // pay charges a cost to the organization of a connection, over HTTP/1.1 to that of its request. It returns how long the
@@ -192,25 +233,16 @@ func (l *Limiter) pay(c *Conn, cost int) (wait time.Duration, known <-chan struc
 	case c.shared:
 		organization = sharedConns
 	}
-	anonymous, own := organization == "", ownBurst
+	anonymous := organization == ""
 	if anonymous {
 		perSecond = anonymousRate
 		if !c.plain.Load() {
 			known = c.known
 		}
-		if l.first.After(now) {
-			own = leastBurst
-		}
 	}
 	if anonymous || !c.plain.Load() {
-		if paid := charge(c.paid, now, cost, ownRate, own); !paid.After(now) {
+		if paid := charge(c.paid, now, cost, ownRate, ownBurst); !paid.After(now) {
 			c.paid = paid
-			if anonymous {
-				l.first = charge(l.first, now, cost, perSecond*runtime.GOMAXPROCS(0), burst)
-				if latest := now.Add(burst); l.first.After(latest) {
-					l.first = latest
-				}
-			}
 			return 0, nil, nil
 		}
 	}
