@@ -49,8 +49,7 @@ func (s *Store) migrate(ctx context.Context, apply bool) error {
 		return err
 	}
 	err = schema.Check()
-	var unfit *inspect.SchemaError
-	if !apply || !errors.As(err, &unfit) || !unfit.Older() {
+	if unfit, ok := errors.AsType[*inspect.SchemaError](err); !apply || !ok || !unfit.Older() {
 		return err
 	}
 	return s.migrateAlone(ctx, p)

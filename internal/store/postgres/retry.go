@@ -136,26 +136,20 @@ func pause(ctx context.Context, conflicts int) {
 // errors that may pass. Server errors name tables and columns; fail removes their details
 // about values.
 func (s *Store) fail(ctx context.Context, what string, err error) error {
-	var domain *assay.Error
-	var lost *lostError
-	var connect *pgconn.ConnectError
-	var server *pgconn.PgError
-	switch {
-	case errors.As(err, &domain):
+	switch state := stateOf(err); {
+	case errors.As(err, new(*assay.Error)):
 		return err
 	case ctx.Err() != nil:
 		return fmt.Errorf("postgres: %s: %w", what, context.Cause(ctx))
 	case s.closed.Load():
 		return assay.Errorf(assay.CodeUnavailable, "postgres: %s: the store is closed: %w", what, err)
-	case errors.As(err, &lost) || errors.As(err, &connect):
+	case errors.As(err, new(*lostError)) || errors.As(err, new(*pgconn.ConnectError)):
 		return assay.Errorf(assay.CodeUnavailable, "postgres: %s: %w", what, err)
-	case !errors.As(err, &server):
-		return fmt.Errorf("postgres: %s: %w", what, err)
-	case server.Code == queryCanceled: // by statement_timeout, since ctx has not ended
+	case state == queryCanceled: // by statement_timeout, since ctx has not ended
 		return assay.Errorf(assay.CodeUnavailable, "postgres: %s: %w", what, errors.Join(err, context.DeadlineExceeded))
-	case server.Code == invalidText || server.Code == tooLong:
+	case state == invalidText || state == tooLong:
 		return assay.Errorf(assay.CodeInvalid, "postgres: %s: a text that cannot be stored: %w", what, err)
-	case passing(server.Code):
+	case passing(state):
 		return assay.Errorf(assay.CodeUnavailable, "postgres: %s: %w", what, err)
 	default:
 		return fmt.Errorf("postgres: %s: %w", what, err)

@@ -138,11 +138,7 @@ func leaveWAL(ctx context.Context, db *sql.DB) error {
 
 // damaged reports whether an error means that the file is damaged or not a database.
 func damaged(err error) bool {
-	var driver *sqlite.Error
-	if !errors.As(err, &driver) {
-		return false
-	}
-	code := driver.Code() & 0xff
+	code := codeOf(err) & 0xff
 	return code == sqlite3.SQLITE_CORRUPT || code == sqlite3.SQLITE_NOTADB
 }
 

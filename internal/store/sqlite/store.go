@@ -126,7 +126,7 @@ func (s *Store) open(ctx context.Context, c Config) error {
 		"_synchronous":  {synchronous},
 		"_dqs":          {"0"},
 	}
-	w, r := clone(common), clone(common)
+	w, r := maps.Clone(common), maps.Clone(common)
 	w.Set("_journal_mode", "WAL")
 	w.Set("_txlock", "immediate")
 	w["_pragma"] = []string{fmt.Sprintf("cache_size(-%d)", writerCache), fmt.Sprintf("journal_size_limit(%d)", walKept)}
@@ -186,12 +186,6 @@ func fileURI(path string, params url.Values) string {
 	return name.String()
 }
 
-func clone(v url.Values) url.Values {
-	c := make(url.Values, len(v))
-	maps.Copy(c, v)
-	return c
-}
-
 // migrate migrates the schema, or only checks it.
 func (s *Store) migrate(ctx context.Context, apply bool) error {
 	p, err := newProvider(s.w)
@@ -213,20 +207,24 @@ func (s *Store) migrate(ctx context.Context, apply bool) error {
 	}
 }
 
+// codeOf returns the result code of an error of the driver, 0 for any other error.
+func codeOf(err error) int {
+	if driver, ok := errors.AsType[*sqlite.Error](err); ok {
+		return driver.Code()
+	}
+	return sqlite3.SQLITE_OK
+}
+
 // busy reports whether another connection holds a lock that the statement needs.
 func busy(err error) bool {
-	var driver *sqlite.Error
-	return errors.As(err, &driver) && (driver.Code()&0xff == sqlite3.SQLITE_BUSY || driver.Code()&0xff == sqlite3.SQLITE_LOCKED)
+	code := codeOf(err) & 0xff
+	return code == sqlite3.SQLITE_BUSY || code == sqlite3.SQLITE_LOCKED
 }
 
 // contended reports whether a migration may have failed because another process ran it:
 // the lock is taken, or the object exists already.
 func contended(err error) bool {
-	var driver *sqlite.Error
-	if !errors.As(err, &driver) {
-		return false
-	}
-	switch driver.Code() & 0xff {
+	switch codeOf(err) & 0xff {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_SCHEMA:
 		return true
 	default:
@@ -240,8 +238,7 @@ func (s *Store) migrateOnce(ctx context.Context, p *goose.Provider, apply bool) 
 		return s.fail(ctx, "read the schema version", err)
 	}
 	err = schema.Check()
-	var unfit *inspect.SchemaError
-	if !apply || !errors.As(err, &unfit) || !unfit.Older() {
+	if unfit, ok := errors.AsType[*inspect.SchemaError](err); !apply || !ok || !unfit.Older() {
 		return err
 	}
 	if _, err := p.Up(ctx); err != nil {
@@ -346,16 +343,14 @@ func (s *Store) transact(ctx context.Context, db *sql.DB, opts *sql.TxOptions, w
 // fail converts an error: it keeps errors of the domain and returns CodeUnavailable for
 // errors that may pass. SQLite's messages name tables and columns, but no values.
 func (s *Store) fail(ctx context.Context, what string, err error) error {
-	var domain *assay.Error
-	var driver *sqlite.Error
 	switch {
-	case errors.As(err, &domain):
+	case errors.As(err, new(*assay.Error)):
 		return err
 	case ctx.Err() != nil:
 		return fmt.Errorf("sqlite: %s: %w", what, context.Cause(ctx))
 	case s.closed.Load():
 		return assay.Errorf(assay.CodeUnavailable, "sqlite: %s: the store is closed: %w", what, err)
-	case errors.As(err, &driver) && passing(driver.Code()):
+	case passing(codeOf(err)):
 		return assay.Errorf(assay.CodeUnavailable, "sqlite: %s: %w", what, err)
 	default:
 		return fmt.Errorf("sqlite: %s: %w", what, err)
@@ -375,11 +370,7 @@ func passing(code int) bool {
 
 // taken reports whether err is a violation of a unique constraint.
 func taken(err error) bool {
-	var driver *sqlite.Error
-	if !errors.As(err, &driver) {
-		return false
-	}
-	code := driver.Code()
+	code := codeOf(err)
 	return code == sqlite3.SQLITE_CONSTRAINT_UNIQUE || code == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY
 }
 
