@@ -31,7 +31,7 @@ const beginCommit = beginUpdate + `; set local enable_seqscan = off; set local e
 // services, which it locks; their rows; the writes.
 func (s *Store) Commit(ctx context.Context, now time.Time, requests []delta.Request, merge func(fresh []bool) *delta.Delta) error {
 	forgotten := int64(0)
-	err := s.updatePartitions(ctx, ownWork, "commit facts", beginCommit, func(tx pgx.Tx, use func(...partition) error) error {
+	err := s.updatePartitions(ctx, ownWork, "commit facts", func(tx pgx.Tx, use func(...partition) error) error {
 		c := &commit{store: s, ctx: ctx, tx: tx, use: use, now: micros(now), orgs: make(map[string]int64), claims: make(map[int64]int64)}
 		fresh, err := c.note(requests)
 		if err != nil {

@@ -131,10 +131,10 @@ const maxPartitionTries = 10
 
 // updatePartitions is update for transactions that write to partitions. do requests
 // partitions with use; updatePartitions creates missing ones and runs do again.
-func (s *Store) updatePartitions(ctx context.Context, pool connpool.Pool, what, begin string, do func(tx pgx.Tx, use func(...partition) error) error) error {
+func (s *Store) updatePartitions(ctx context.Context, pool connpool.Pool, what string, do func(tx pgx.Tx, use func(...partition) error) error) error {
 	for try := 1; ; try++ {
 		used := make(map[partition]bool)
-		err := s.transact(ctx, pool, what, begin, func(tx pgx.Tx) error {
+		err := s.transact(ctx, pool, what, beginCommit, func(tx pgx.Tx) error {
 			clear(used)
 			return do(tx, func(wanted ...partition) error {
 				for _, p := range wanted {

@@ -66,7 +66,7 @@ func (s *Store) SaveScores(ctx context.Context, f delta.Fence, organizationID st
 		}
 		rows = append(rows, r)
 	}
-	return s.updatePartitions(ctx, scoring, "save scores", beginCommit, func(tx pgx.Tx, use func(...partition) error) error {
+	return s.updatePartitions(ctx, scoring, "save scores", func(tx pgx.Tx, use func(...partition) error) error {
 		if err := use(scorePartitions(rows)...); err != nil {
 			return err
 		}
