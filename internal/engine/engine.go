@@ -40,7 +40,6 @@ type Config struct {
 	Window         time.Duration   // default 30 days
 	Step           time.Duration   // bucket size of the window; default 1 h
 	CommitInterval time.Duration   // default 100 ms
-	CommitTimeout  time.Duration   // timeout of one transaction; default 5 s
 	Trace          trace.Config    // Step, Filter and Seed are set by New
 	Journal        *JournalConfig  // journal of open traces; nil: memory only
 	MaxServices    int             // per organization; default 10,000
@@ -54,10 +53,6 @@ type Config struct {
 	// before its requests are acknowledged. Calls are sequential and in the order of the transactions. The requests
 	// wait for the call to return. A repeated request is in one call only.
 	Committed func(records map[string]assay.SeverityCounts)
-
-	// Input overrides the evaluation input except the HashKey, for reading recordings. The default derives it from
-	// Now.
-	Input func(organizationID string) rules.Input
 }
 
 // futureTolerance is how far a timestamp may be ahead of the arrival of its record.
@@ -129,7 +124,7 @@ func New(cfg Config) *Engine {
 		e.traces.journal = newJournal(*cfg.Journal, assembler, cfg.Now, cfg.Logger)
 	}
 	e.committer = commit.New(commit.Config{
-		Store: cfg.Store, Filter: filter, Interval: cfg.CommitInterval, Timeout: cfg.CommitTimeout,
+		Store: cfg.Store, Filter: filter, Interval: cfg.CommitInterval,
 		Journal: e.traces, Replicas: cfg.Replicas, Now: cfg.Now, Logger: cfg.Logger, Committed: cfg.Committed,
 	})
 	e.evaluators.config = rules.Config{Step: cfg.Step, Filter: filter, Quota: e.quota, MaxServices: partServices, MaxHours: partHours, MaxSpans: partSpans, MaxFacts: partFacts}
@@ -153,9 +148,6 @@ func (e *Engine) Traces() trace.Stats { return e.traces.assembler.Stats() }
 
 // input returns the evaluation input for a request that arrives now.
 func (e *Engine) input(organizationID string) rules.Input {
-	if e.cfg.Input != nil {
-		return e.cfg.Input(organizationID)
-	}
 	now := e.cfg.Now()
 	p := score.PeriodAt(now, e.cfg.Window, e.cfg.Step)
 	return rules.Input{
