@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -47,9 +46,8 @@ type Config struct {
 	Insights assay.InsightStore
 	// Render returns an insight as JSON, as the REST API shows it.
 	Render       func(*assay.Insight) ([]byte, error)
-	Secret       auth.Secret    // encrypts secrets of webhooks; "": none can be created
-	PrivateHosts bool           // allow private addresses, and http
-	Roots        *x509.CertPool // CAs of targets; default: the system's
+	Secret       auth.Secret // encrypts secrets of webhooks; "": none can be created
+	PrivateHosts bool        // allow private addresses, and http
 	UserAgent    string
 
 	Observe func(Event)      // is called for each attempt; default: none
@@ -82,7 +80,7 @@ func NewManager(cfg Config) (*Manager, error) {
 	if cfg.Jitter == nil {
 		cfg.Jitter = mathrand.Float64
 	}
-	return &Manager{cfg: cfg, box: box, sender: newSender(cfg.PrivateHosts, cfg.UserAgent, cfg.Roots), tests: fair.NewLimiter(maxTests)}, nil
+	return &Manager{cfg: cfg, box: box, sender: newSender(cfg.PrivateHosts, cfg.UserAgent), tests: fair.NewLimiter(maxTests)}, nil
 }
 
 // List returns an organization's webhooks, oldest first.

@@ -8,7 +8,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -37,7 +36,7 @@ type sender struct {
 
 // newSender returns a sender to public addresses, or to any with private. Proxies of the environment are not used:
 // they would connect on behalf of the server.
-func newSender(private bool, userAgent string, roots *x509.CertPool) *sender {
+func newSender(private bool, userAgent string) *sender {
 	dialer := &net.Dialer{}
 	if !private {
 		dialer.Control = netguard.Control
@@ -45,7 +44,7 @@ func newSender(private bool, userAgent string, roots *x509.CertPool) *sender {
 	return &sender{userAgent: userAgent, client: &http.Client{
 		Transport: &http.Transport{
 			DialContext: dialer.DialContext, DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: maxHeader,
-			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
+			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
@@ -101,20 +100,15 @@ func sign(key []byte, id, timestamp string, body []byte) string {
 
 // describe returns the reason of a failed request in words of its own: errors of package net name addresses.
 func describe(ctx context.Context, err error) string {
-	var (
-		dns      *net.DNSError
-		verify   *tls.CertificateVerificationError
-		record   tls.RecordHeaderError // of no HTTP server
-		deadline interface{ Timeout() bool }
-	)
+	var deadline interface{ Timeout() bool }
 	switch {
 	case ctx.Err() != nil || errors.As(err, &deadline) && deadline.Timeout():
 		return fmt.Sprintf("the target did not answer within %v", AttemptTimeout)
-	case errors.As(err, &dns), errors.Is(err, netguard.ErrPrivate): // the same text, so that it does not tell which internal names exist
+	case errors.As(err, new(*net.DNSError)), errors.Is(err, netguard.ErrPrivate): // the same text, so that it does not tell which internal names exist
 		return "the name of the host cannot be resolved, or its address is not public and the server does not allow that (--webhook-allow-private-hosts)"
-	case errors.As(err, &verify):
+	case errors.As(err, new(*tls.CertificateVerificationError)):
 		return "the certificate of the target is not valid"
-	case errors.Is(err, http.ErrSchemeMismatch), errors.As(err, &record):
+	case errors.Is(err, http.ErrSchemeMismatch), errors.As(err, new(tls.RecordHeaderError)): // no HTTP server
 		return "the target does not speak TLS"
 	default:
 		return "the connection to the target failed"
