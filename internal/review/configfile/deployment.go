@@ -222,13 +222,13 @@ func (p *yamlParser) values(n *yaml.Node) {
 func (f *File) dotenv() {
 	offset := 0
 	for line := range bytes.Lines(f.Source) {
-		f.assignment("", line, offset)
+		f.assignment(line, offset)
 		offset += len(line)
 	}
 }
 
 // assignment reads NAME=value, with quotes and a comment after it.
-func (f *File) assignment(service string, line []byte, offset int) {
+func (f *File) assignment(line []byte, offset int) {
 	at := bytes.IndexByte(line, '=')
 	if at < 0 {
 		return
@@ -241,7 +241,7 @@ func (f *File) assignment(service string, line []byte, offset int) {
 	for len(value) > 0 && (value[0] == ' ' || value[0] == '\t') {
 		value, start = value[1:], start+1
 	}
-	v := Variable{Service: service, Name: name, Start: offset + start, End: offset + start + len(value)}
+	v := Variable{Name: name, Start: offset + start, End: offset + start + len(value)}
 	if len(value) > 0 && (value[0] == '"' || value[0] == '\'') {
 		if end := bytes.IndexByte(value[1:], value[0]); end >= 0 {
 			v.Value, v.End = string(value[1:1+end]), v.Start+end+2

@@ -26,7 +26,7 @@ func (f *File) logging(base string) error {
 		if text := string(bytes.TrimRight(line, " \t\r\n")); text == "#---" || text == "!---" {
 			first = f.endProperties(first)
 		}
-		f.assignment("", line, offset)
+		f.assignment(line, offset)
 		offset += len(line)
 	}
 	f.endProperties(first)
