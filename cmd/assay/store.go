@@ -144,8 +144,7 @@ func openPostgres(ctx context.Context, c *storeConfig, u *url.URL, mode openMode
 		Logger: logger,
 	}
 	s, err := postgres.Open(ctx, cfg)
-	var unfit *inspect.SchemaError
-	if mode == openOrCreate && errors.As(err, &unfit) && unfit.Version == 0 {
+	if unfit, ok := errors.AsType[*inspect.SchemaError](err); ok && mode == openOrCreate && unfit.Version == 0 {
 		cfg.Migrate = true
 		s, err = postgres.Open(ctx, cfg)
 	}

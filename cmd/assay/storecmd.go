@@ -43,8 +43,7 @@ func (c *storeMigrateCmd) Run(e *environment) error {
 		}
 		return err
 	})
-	var unfit *inspect.SchemaError
-	if c.DryRun && errors.As(err, &unfit) && unfit.Older() {
+	if unfit, ok := errors.AsType[*inspect.SchemaError](err); ok && c.DryRun && unfit.Older() {
 		e.say("the store %s has to be migrated: it has schema version %d, this program needs %d", c.name(), unfit.Version, unfit.Known)
 		return nil
 	}

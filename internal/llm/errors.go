@@ -34,6 +34,5 @@ func Transient(err error) bool {
 	if status, ok := errors.AsType[*StatusError](err); ok {
 		return status.Status == http.StatusTooManyRequests || status.Status >= 500
 	}
-	var broken *BrokenError
-	return errors.As(err, &broken)
+	return errors.As(err, new(*BrokenError))
 }

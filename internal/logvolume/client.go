@@ -112,21 +112,15 @@ func (c client) Do(ctx context.Context, r *http.Request) (*http.Response, []byte
 // broken converts the error of an exchange to one without the response and without the URL, which errors of net/http
 // quote.
 func broken(err error) error {
-	var (
-		dial    *net.OpError
-		dns     *net.DNSError
-		cert    *tls.CertificateVerificationError
-		host    x509.HostnameError
-		tooLong *http.MaxBytesError
-	)
+	var dial *net.OpError
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return upstream("the metrics store did not answer in time", nil)
-	case errors.As(err, &tooLong):
+	case errors.As(err, new(*http.MaxBytesError)):
 		return upstream("the metrics store's answer is too long", nil)
-	case errors.As(err, &cert), errors.As(err, &host):
+	case errors.As(err, new(*tls.CertificateVerificationError)), errors.As(err, new(x509.HostnameError)):
 		return upstream("the metrics store's certificate is not accepted", nil)
-	case errors.As(err, &dns), errors.As(err, &dial) && dial.Op == "dial":
+	case errors.As(err, new(*net.DNSError)), errors.As(err, &dial) && dial.Op == "dial":
 		return upstream("the metrics store cannot be reached", nil)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &dial):
 		return upstream("the metrics store closed the connection", nil)

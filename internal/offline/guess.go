@@ -23,9 +23,8 @@ var errEmpty = errors.New("input is empty")
 
 // notOTLP reports whether an input is something else as a whole, not OTLP that is damaged.
 func notOTLP(err error) bool {
-	var e *InputError
-	var other noOTLPError
-	return errors.As(err, &e) && e.Offset == 0 && (errors.Is(err, errEmpty) || errors.As(err, &other))
+	e, ok := errors.AsType[*InputError](err)
+	return ok && e.Offset == 0 && (errors.Is(err, errEmpty) || errors.As(err, new(noOTLPError)))
 }
 
 var (

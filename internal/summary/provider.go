@@ -31,10 +31,7 @@ func ofPrompt(err error) bool {
 }
 
 func callOutcome(err error) CallOutcome {
-	var (
-		status *llm.StatusError
-		broken *llm.BrokenError
-	)
+	var status *llm.StatusError
 	switch {
 	case err == nil:
 		return CallOK
@@ -47,7 +44,7 @@ func callOutcome(err error) CallOutcome {
 		default:
 			return CallRefused
 		}
-	case errors.As(err, &broken):
+	case errors.As(err, new(*llm.BrokenError)):
 		return CallBroken
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return CallTimeout

@@ -326,8 +326,7 @@ func (w *work) ask(ctx context.Context) (*llm.Reply, error) {
 				return nil, context.Cause(ctx)
 			}
 		default:
-			var unusable *llm.UnusableError
-			w.Reason, w.Final, w.Err = "the language model failed: "+failure.Error(), !errors.As(failure, &unusable), failure
+			w.Reason, w.Final, w.Err = "the language model failed: "+failure.Error(), !errors.As(failure, new(*llm.UnusableError)), failure
 			if errors.As(failure, new(*llm.BrokenError)) { // which names addresses
 				w.Reason = "the language model failed: the connection failed"
 			}
@@ -343,11 +342,10 @@ func (w *work) call(ctx context.Context, r *llm.Request, estimated llm.Usage) (*
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	reply, err := w.Model.Chat(limited, r)
-	var status *llm.StatusError
 	switch {
 	case reply != nil:
 		return reply, usageOf(reply.Usage, estimated), err
-	case errors.As(err, &status): // nothing was generated
+	case errors.As(err, new(*llm.StatusError)): // nothing was generated
 		return nil, llm.Usage{}, err
 	case errors.Is(err, context.DeadlineExceeded):
 		err = fmt.Errorf("it did not answer within %v", limit)

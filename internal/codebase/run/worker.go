@@ -186,12 +186,11 @@ func (w *Worker) execute(parent context.Context, holder string, r *assay.Run) {
 	stop()
 	end, release := context.WithTimeout(context.WithoutCancel(ctx), w.cfg.Lease)
 	defer release()
-	var broken storeError
 	switch {
 	case errors.Is(err, errLost) || errors.Is(err, delta.ErrLeaseLost):
 		logger.WarnContext(end, "run lost to another execution")
 		return
-	case err != nil && parent.Err() != nil || errors.As(err, &broken):
+	case err != nil && parent.Err() != nil || errors.As(err, new(storeError)):
 		logger.InfoContext(end, "run given up", "error", err)
 		if parent.Err() != nil {
 			if _, err := w.cfg.Store.RenewRun(end, holder, r.ID, 0); err != nil {

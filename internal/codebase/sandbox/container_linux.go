@@ -77,13 +77,12 @@ func (c *Container) Run(ctx context.Context) (Exit, error) {
 	exit, err := c.each(here, archives)
 	_, _ = here.Close(), archives.Close()
 	wait := cmd.Wait()
-	var broken *treeError
 	switch {
 	case ctx.Err() != nil:
 		return Exit{}, context.Cause(ctx)
 	case err == nil && exit.Failed == "":
 		return exit, nil
-	case errors.As(err, &broken):
+	case errors.As(err, new(*treeError)):
 		return Exit{}, err
 	case exit.Failed != "":
 		err = errors.New(exit.Failed)
