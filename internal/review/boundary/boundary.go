@@ -440,12 +440,7 @@ func (r *reach) surrounds(s *instrumentation.Span) bool {
 	if !r.made {
 		return r.current(s, r.node)
 	}
-	for c := range s.Body.All() {
-		if r.holds(c) && r.runs[c] && r.current(s, c) {
-			return true
-		}
-	}
-	return false
+	return s.Body.Has(func(c *syntax.Node) bool { return r.holds(c) && r.runs[c] && r.current(s, c) })
 }
 
 // current reports whether a span is the current one where code runs, in the same function.

@@ -195,12 +195,9 @@ func replaceable(u *instrumentation.Uses, n, call *syntax.Node, hand string) boo
 	if target.Kind != syntax.Name {
 		return false
 	}
-	for c := range fn.Body().All() {
-		if c.Kind == syntax.Name && c.Text == target.Text && c.Start > result.End && handedOn(c, fn, opens[name(call)]) {
-			return false
-		}
-	}
-	return true
+	return !fn.Body().Has(func(c *syntax.Node) bool {
+		return c.Kind == syntax.Name && c.Text == target.Text && c.Start > result.End && handedOn(c, fn, opens[name(call)])
+	})
 }
 
 // handedOn reports whether a variable is used where it may outlive the function: in another function, in a structure or, if

@@ -125,7 +125,7 @@ func (p *Pass) renameTelemetry(u *instrumentation.Uses, n *syntax.Node, to strin
 	}
 	for _, name := range names {
 		def := u.File.Definition(name)
-		if visible(u.File, def) && !attributeKey(def) || has(u.File.Root.All(), func(c *syntax.Node) bool {
+		if visible(u.File, def) && !attributeKey(def) || u.File.Root.Has(func(c *syntax.Node) bool {
 			return (c.Kind == syntax.Name || c.Kind == syntax.Member) && c.Text == name.Text && c != def.Targets()[0] && !uses[c] &&
 				(c.Kind == syntax.Member || u.File.Definition(c) == def)
 		}) {
@@ -182,7 +182,7 @@ func isError(n *syntax.Node) bool {
 
 // mentions reports whether an expression uses a name.
 func mentions(n *syntax.Node, text string) bool {
-	return has(n.All(), func(c *syntax.Node) bool { return (c.Kind == syntax.Name || c.Kind == syntax.Member) && c.Text == text })
+	return n.Has(func(c *syntax.Node) bool { return (c.Kind == syntax.Name || c.Kind == syntax.Member) && c.Text == text })
 }
 
 // has reports whether is returns true for one of the nodes.

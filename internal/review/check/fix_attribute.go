@@ -171,7 +171,7 @@ func leavesUnused(u *instrumentation.Uses, n *syntax.Node) bool {
 		if fn == nil {
 			continue
 		}
-		if !has(fn.All(), func(other *syntax.Node) bool {
+		if !fn.Has(func(other *syntax.Node) bool {
 			return other.Kind == syntax.Name && other.Text == c.Text && !other.Within(n) && !other.Within(def) && u.File.Definition(other) == def
 		}) {
 			return true

@@ -25,7 +25,7 @@ func (p *Pass) endSpan(u *instrumentation.Uses, fn *syntax.Node, s *instrumentat
 	}
 	w := enclosure{source: u.File.Source, skip: map[int]bool{}}
 	a := assignment(s.Start)
-	if has(fn.All(), func(n *syntax.Node) bool {
+	if fn.Has(func(n *syntax.Node) bool {
 		return n.Kind == syntax.Assign && n != a && n.Start > s.Start.Start && gives(n, s.Variable)
 	}) {
 		return nil // the variable gets another value
@@ -100,7 +100,7 @@ func worksAfter(statement, scope *syntax.Node) bool {
 				if c.Start < n.End {
 					continue
 				}
-				if has(c.All(), works) {
+				if c.Has(works) {
 					return true
 				}
 				if c.Kind == syntax.Return || c.Kind == syntax.Throw {

@@ -68,7 +68,7 @@ func (f *flow) run(n *syntax.Node, in int) int {
 		}
 		return out
 	case syntax.Defer:
-		if slices.ContainsFunc(slices.Collect(n.All()), func(c *syntax.Node) bool { return f.ends[c] }) {
+		if n.Has(func(c *syntax.Node) bool { return f.ends[c] }) {
 			return closed
 		}
 		return in
@@ -274,12 +274,12 @@ func (f *flow) try(n *syntax.Node, in int) int {
 
 // endsIn reports whether a Finally ends the span.
 func (f *flow) endsIn(finally *syntax.Node) bool {
-	return finally != nil && slices.ContainsFunc(slices.Collect(finally.All()), func(c *syntax.Node) bool { return f.ends[c] })
+	return finally != nil && finally.Has(func(c *syntax.Node) bool { return f.ends[c] })
 }
 
 // guarded reports whether the code after the start of the span is in a Try of its own, whose Finally ends the span.
 func (f *flow) guarded(body *syntax.Node) bool {
-	return has(body.All(), func(c *syntax.Node) bool { return c.Kind == syntax.Finally && c.Start > f.start.Start && f.endsIn(c) })
+	return body.Has(func(c *syntax.Node) bool { return c.Kind == syntax.Finally && c.Start > f.start.Start && f.endsIn(c) })
 }
 
 // mayThrow reports whether the code between the start of the span and its last end has calls that are none of the span.

@@ -170,16 +170,11 @@ func serves(u *instrumentation.Uses) bool {
 			return true
 		}
 	}
-	for n := range u.File.Root.All() {
-		if n.Kind == syntax.Call {
-			switch name(n) {
-			case "ListenAndServe", "ListenAndServeTLS", "Serve", "ServeTLS", "ReplaceGlobals", "Listen":
-				return true
-			}
-		}
-	}
-	return false
+	return u.File.Root.Has(func(n *syntax.Node) bool { return n.Kind == syntax.Call && serving[name(n)] })
 }
+
+// serving are functions that start a server, or set the logger of the whole program.
+var serving = setOf("ListenAndServe ListenAndServeTLS Serve ServeTLS ReplaceGlobals Listen")
 
 // onDemand reports whether a level is set by a function for that, or behind a condition that leaves the function.
 func onDemand(n *syntax.Node) bool {
@@ -197,10 +192,10 @@ func onDemand(n *syntax.Node) bool {
 			if c.Kind != syntax.If || !slices.ContainsFunc(c.Children[1].Children, func(s *syntax.Node) bool { return s.Kind == syntax.Return }) {
 				continue
 			}
-			for x := range c.Children[0].All() {
-				if (x.Kind == syntax.Name || x.Kind == syntax.Member) && (debugging.any(words(x.Text)) || production.MatchString(x.Text)) {
-					return true
-				}
+			if c.Children[0].Has(func(x *syntax.Node) bool {
+				return (x.Kind == syntax.Name || x.Kind == syntax.Member) && (debugging.any(words(x.Text)) || production.MatchString(x.Text))
+			}) {
+				return true
 			}
 		}
 	}

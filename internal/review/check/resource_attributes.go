@@ -108,12 +108,12 @@ func partialResource(u *instrumentation.Uses, n *syntax.Node) bool {
 				return true
 			}
 		case syntax.If:
-			if n.Within(at.Children[1]) && !slices.ContainsFunc(slices.Collect(at.Children[0].All()), func(c *syntax.Node) bool { return c.Kind == syntax.Operator && c.Text != "==" && c.Text != "===" }) {
-				for c := range at.Children[0].All() {
-					if (c.Kind == syntax.Name || c.Kind == syntax.Member) && setOf("dev development debug local").any(words(c.Text)) {
-						return true
-					}
-				}
+			compares := func(c *syntax.Node) bool { return c.Kind == syntax.Operator && c.Text != "==" && c.Text != "===" }
+			developing := func(c *syntax.Node) bool {
+				return (c.Kind == syntax.Name || c.Kind == syntax.Member) && setOf("dev development debug local").any(words(c.Text))
+			}
+			if n.Within(at.Children[1]) && !at.Children[0].Has(compares) && at.Children[0].Has(developing) {
+				return true
 			}
 		}
 	}

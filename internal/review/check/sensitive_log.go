@@ -250,7 +250,7 @@ func otherSession(u *instrumentation.Uses, key string, value *syntax.Node) bool 
 	inWeb := func(c *syntax.Node) bool {
 		return (c.Kind == syntax.Name || c.Kind == syntax.Member) && web.any(words(c.Text))
 	}
-	return !has(value.All(), inWeb) && !web.any(words(u.File.Path))
+	return !value.Has(inWeb) && !web.any(words(u.File.Path))
 }
 
 // sensitiveFormat checks the values of a format by the words before their places: "password=%s".

@@ -551,14 +551,9 @@ func logsError(u *instrumentation.Uses, block *syntax.Node) bool {
 
 // mentionsError reports whether a log statement writes an error.
 func mentionsError(l instrumentation.Log) bool {
-	for _, a := range l.Call.Args() {
-		for c := range a.All() {
-			if c.Kind == syntax.Name && isError(c) {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(l.Call.Args(), func(a *syntax.Node) bool {
+		return a.Has(func(c *syntax.Node) bool { return c.Kind == syntax.Name && isError(c) })
+	})
 }
 
 // expected are types of exceptions that are answers, or part of the control flow.
@@ -659,7 +654,7 @@ func marksError(block *syntax.Node, spans []*instrumentation.Span) bool {
 
 // recordsMember reports whether a file records the error that a member holds.
 func recordsMember(u *instrumentation.Uses, member string) bool {
-	return has(u.File.Root.All(), func(n *syntax.Node) bool {
+	return u.File.Root.Has(func(n *syntax.Node) bool {
 		return n.Kind == syntax.Call && recording[name(n)] && slices.ContainsFunc(n.Args(), func(a *syntax.Node) bool { return mentions(a, member) })
 	})
 }

@@ -119,14 +119,11 @@ var small = setOf(`item items row rows line lines entry entries element elements
 
 // smallThings reports whether a loop goes over things of which there are many.
 func smallThings(header []*syntax.Node) bool {
-	for _, h := range header {
-		for c := range h.All() {
-			if (c.Kind == syntax.Name || c.Kind == syntax.Member) && small[last(words(c.Text))] {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(header, func(h *syntax.Node) bool {
+		return h.Has(func(c *syntax.Node) bool {
+			return (c.Kind == syntax.Name || c.Kind == syntax.Member) && small[last(words(c.Text))]
+		})
+	})
 }
 
 // farVerbs begin the names of functions that call other services, or read and write data.

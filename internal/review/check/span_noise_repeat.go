@@ -163,7 +163,7 @@ func firstName(call *syntax.Node) string {
 
 // mentionsTransport reports whether a file wraps the transport of its clients of HTTP.
 func mentionsTransport(u *instrumentation.Uses) bool {
-	return has(u.File.Root.All(), func(n *syntax.Node) bool {
+	return u.File.Root.Has(func(n *syntax.Node) bool {
 		return n.Kind == syntax.Call && name(n) == "NewTransport" && firstName(n) == "otelhttp"
 	})
 }

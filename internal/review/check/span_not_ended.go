@@ -151,20 +151,20 @@ func onlyCurrent(s *instrumentation.Span) bool {
 	if m == nil || m.Kind != syntax.Member || m.Text != "makeCurrent" {
 		return false
 	}
-	return !has(s.Start.Enclosing(syntax.Func).All(), func(n *syntax.Node) bool {
+	return !s.Start.Enclosing(syntax.Func).Has(func(n *syntax.Node) bool {
 		return n.Kind == syntax.Member && n.Text == "current" && n.Children[0].Text == "Span"
 	})
 }
 
 // laterFromContext reports whether a function gets a span from a context.
 func laterFromContext(fn *syntax.Node) bool {
-	return has(fn.All(), func(n *syntax.Node) bool { return n.Kind == syntax.Call && name(n) == "SpanFromContext" })
+	return fn.Has(func(n *syntax.Node) bool { return n.Kind == syntax.Call && name(n) == "SpanFromContext" })
 }
 
 // endsFromContext reports whether a function of Go ends a span that it gets from its context: span := trace.SpanFromContext(ctx).
 func endsFromContext(file *syntax.Node) bool {
 	got := map[string]*syntax.Node{} // functions by variable
-	return has(file.All(), func(n *syntax.Node) bool {
+	return file.Has(func(n *syntax.Node) bool {
 		switch n.Kind {
 		case syntax.Assign:
 			if v := n.Value(); v.Kind == syntax.Call && name(v) == "SpanFromContext" {

@@ -119,9 +119,9 @@ var spanKinds = map[string]*regexp.Regexp{
 // extracts reports whether a file gets the context of a caller from the header of a request:
 // propagator.Extract(ctx, propagation.HeaderCarrier(r.Header)).
 func extracts(u *instrumentation.Uses) bool {
-	return has(u.File.Root.All(), func(n *syntax.Node) bool {
+	return u.File.Root.Has(func(n *syntax.Node) bool {
 		return n.Kind == syntax.Call && strings.EqualFold(name(n), "extract") && (len(n.Args()) > 1 || u.File.Language == syntax.Python) && slices.ContainsFunc(n.Args(), func(a *syntax.Node) bool {
-			return has(a.All(), func(c *syntax.Node) bool {
+			return a.Has(func(c *syntax.Node) bool {
 				return c.Kind == syntax.Member && strings.HasPrefix(strings.ToLower(c.Text), "header") && setOf("r req request")[name(c.Children[0])]
 			})
 		})
@@ -361,7 +361,7 @@ var forOperators = setOf(`health healthz healthcheck healthchecks readiness live
 
 // listensLocally reports whether a file has a server for processes of the same machine.
 func listensLocally(u *instrumentation.Uses) bool {
-	return has(u.File.Root.All(), func(n *syntax.Node) bool {
+	return u.File.Root.Has(func(n *syntax.Node) bool {
 		return n.Kind == syntax.Call && name(n) == "listen" &&
 			slices.ContainsFunc(n.Args(), func(a *syntax.Node) bool { return a.Kind == syntax.String && a.Text == "127.0.0.1" })
 	})

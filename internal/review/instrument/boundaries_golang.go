@@ -450,12 +450,7 @@ var goOthers = []string{
 
 // mentions reports whether code below a node uses instrumentation of libraries.
 func (m *goModule) mentions(f *goFile, n *syntax.Node) bool {
-	for c := range n.All() {
-		if c.Kind == syntax.Name && m.instruments(f.pkg(c)) {
-			return true
-		}
-	}
-	return false
+	return n.Has(func(c *syntax.Node) bool { return c.Kind == syntax.Name && m.instruments(f.pkg(c)) })
 }
 
 // side returns the key of goModule.elsewhere for the instrumentation of a site: packages with instrumentation of both
@@ -1189,12 +1184,9 @@ func (m *goModule) transport(f *goFile, n *syntax.Node) (edits []udiff.Edit, why
 
 // sets reports whether a file assigns a value to a field.
 func sets(f *goFile, field string) bool {
-	for n := range f.Root.All() {
-		if n.Kind == syntax.Assign && slices.ContainsFunc(n.Targets(), func(t *syntax.Node) bool { return t.Kind == syntax.Member && t.Text == field }) {
-			return true
-		}
-	}
-	return false
+	return f.Root.Has(func(n *syntax.Node) bool {
+		return n.Kind == syntax.Assign && slices.ContainsFunc(n.Targets(), func(t *syntax.Node) bool { return t.Kind == syntax.Member && t.Text == field })
+	})
 }
 
 // fieldOf returns a field of a literal, or nil.

@@ -308,14 +308,11 @@ func (j *javaFile) extends() bool {
 	if !j.ImportsAny("io.opentelemetry.sdk") {
 		return false
 	}
-	for n := range j.Root.All() {
-		if n.Kind == syntax.Class && slices.ContainsFunc(n.Children, func(c *syntax.Node) bool {
+	return j.Root.Has(func(n *syntax.Node) bool {
+		return n.Kind == syntax.Class && slices.ContainsFunc(n.Children, func(c *syntax.Node) bool {
 			return (c.Kind == syntax.Name || c.Kind == syntax.Member) && strings.HasPrefix(j.resolve(j.Code(c)), "io.opentelemetry.sdk.")
-		}) {
-			return true
-		}
-	}
-	return false
+		})
+	})
 }
 
 // walk finds the boundaries of a file.

@@ -180,14 +180,13 @@ func (f *pythonFile) class(c *syntax.Node) {
 
 // delegates reports whether a method calls another one that gets a span.
 func (f *pythonFile) delegates(m *syntax.Node) bool {
-	for n := range m.All() {
-		if n.Kind == syntax.Call {
-			if recv, name := n.Method(); recv != nil && recv.Text == "self" && strings.HasPrefix(name, "do_") {
-				return true
-			}
+	return m.Has(func(n *syntax.Node) bool {
+		if n.Kind != syntax.Call {
+			return false
 		}
-	}
-	return false
+		recv, name := n.Method()
+		return recv != nil && recv.Text == "self" && strings.HasPrefix(name, "do_")
+	})
 }
 
 // call wraps a call of a client, or a callback among its arguments.

@@ -475,12 +475,10 @@ func imported(f *source, module string) string {
 
 // free reports whether no other thing in a file has a name.
 func free(f *source, name string) bool {
-	for n := range f.Root.All() {
-		if n.Kind == syntax.Name && n.Text == name || n.Kind == syntax.Param && n.Text == name || n.Kind == syntax.Func && n.Text == name {
-			return false
-		}
+	taken := func(n *syntax.Node) bool {
+		return n.Text == name && (n.Kind == syntax.Name || n.Kind == syntax.Param || n.Kind == syntax.Func)
 	}
-	return !slices.ContainsFunc(f.Imports, func(i syntax.Import) bool { return i.Name == name })
+	return !f.Root.Has(taken) && !slices.ContainsFunc(f.Imports, func(i syntax.Import) bool { return i.Name == name })
 }
 
 // importEdit adds imports in a group of their own at the end of the first declaration.

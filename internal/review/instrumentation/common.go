@@ -445,12 +445,9 @@ func (f *finder) leaves(n *syntax.Node, hops int) bool {
 			if within == nil || hops == 0 {
 				return hops == 0
 			}
-			for c := range within.All() {
-				if c.Kind == syntax.Name && c.Text == t.Text && c.Start >= p.End && f.leaves(c, hops-1) {
-					return true
-				}
-			}
-			return false
+			return within.Has(func(c *syntax.Node) bool {
+				return c.Kind == syntax.Name && c.Text == t.Text && c.Start >= p.End && f.leaves(c, hops-1)
+			})
 		default:
 			return false
 		}
@@ -1058,13 +1055,11 @@ func (f *finder) origin(callee *syntax.Node) (module, name string) {
 
 // mentionsTelemetry reports whether an argument of a server's constructor is named like instrumentation: a middleware or an interceptor.
 func mentionsTelemetry(n *syntax.Node) bool {
-	for c := range n.All() {
-		if lower := strings.ToLower(c.Text); (c.Kind == syntax.Name || c.Kind == syntax.Member) &&
-			(strings.Contains(lower, "telemetry") || strings.Contains(lower, "otel") || strings.Contains(lower, "tracing") || strings.Contains(lower, "instrumentation")) {
-			return true
-		}
-	}
-	return false
+	return n.Has(func(c *syntax.Node) bool {
+		lower := strings.ToLower(c.Text)
+		return (c.Kind == syntax.Name || c.Kind == syntax.Member) &&
+			(strings.Contains(lower, "telemetry") || strings.Contains(lower, "otel") || strings.Contains(lower, "tracing") || strings.Contains(lower, "instrumentation"))
+	})
 }
 
 // addLevel adds the level of a logger, if it writes more than a service needs.

@@ -350,17 +350,17 @@ func (g golang) consumer(n, recv *syntax.Node, name string) {
 	}
 }
 
+// contributed reports whether a name is that of a package with contributed instrumentation.
+func (g golang) contributed(n *syntax.Node) bool {
+	return n.Kind == syntax.Name && strings.HasPrefix(g.module(n), goContrib)
+}
+
 func (g golang) packageCall(n *syntax.Node, module, name string) {
 	if module == goAttribute && name == "Key" && n.Arg(0) != nil && n.Parent.Kind != syntax.Member {
 		g.Keys = append(g.Keys, n.Arg(0))
 	}
 	if b, ok := goServers[module+"."+name]; ok {
-		b.Node = n
-		for c := range n.All() {
-			if c.Kind == syntax.Name && strings.HasPrefix(g.module(c), goContrib) {
-				b.Instrumented = true
-			}
-		}
+		b.Node, b.Instrumented = n, n.Has(g.contributed)
 		if p := n.Parent; p != nil && p.Kind == syntax.Call { // instrumentation.Redis(redis.NewClient())
 			if recv, _ := p.Method(); strings.HasSuffix(g.module(recv), "/instrumentation") {
 				b.Instrumented = true
@@ -634,11 +634,7 @@ func (g golang) literal(n *syntax.Node) {
 	case strings.HasSuffix(typ, "http.Server") && g.File.ImportsAny("net/http"):
 		b := Boundary{Node: n, Kind: "http server", Library: "net/http"}
 		if h := n.Get("Handler"); h != nil {
-			for c := range h.All() {
-				if c.Kind == syntax.Name && strings.HasPrefix(g.module(c), goContrib) {
-					b.Instrumented = true
-				}
-			}
+			b.Instrumented = h.Has(g.contributed)
 		}
 		g.Boundaries = append(g.Boundaries, b)
 	}

@@ -485,12 +485,9 @@ func (s *script) pyStart(c *syntax.Node, tracer, method string) (string, bool) {
 
 // yields reports whether a function is a generator.
 func (s *script) yields(f *syntax.Node) bool {
-	for n := range f.All() {
-		if n.Kind == syntax.Await && n.Text == "yield" && n.Enclosing(syntax.Func) == f {
-			return true
-		}
-	}
-	return false
+	return f.Has(func(n *syntax.Node) bool {
+		return n.Kind == syntax.Await && n.Text == "yield" && n.Enclosing(syntax.Func) == f
+	})
 }
 
 // pyAttributes returns the attributes for a dictionary of tags.

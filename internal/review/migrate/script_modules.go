@@ -128,10 +128,5 @@ func (s *script) defines(name *syntax.Node) bool {
 	if d := s.f.Definition(name); d != nil {
 		return d.Kind == syntax.Assign && d.Value().Kind == syntax.Func
 	}
-	for n := range s.f.Root.All() {
-		if n.Kind == syntax.Func && n.Text == name.Text {
-			return true
-		}
-	}
-	return false
+	return s.f.Root.Has(func(n *syntax.Node) bool { return n.Kind == syntax.Func && n.Text == name.Text })
 }

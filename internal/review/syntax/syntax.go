@@ -409,6 +409,16 @@ func (n *Node) All() iter.Seq[*Node] {
 	}
 }
 
+// Has reports whether is returns true for n or a node below it.
+func (n *Node) Has(is func(*Node) bool) bool {
+	for c := range n.All() {
+		if is(c) {
+			return true
+		}
+	}
+	return false
+}
+
 // Names returns the names and members in a target or pattern, in source order.
 func (n *Node) Names() iter.Seq[*Node] {
 	return func(yield func(*Node) bool) { n.eachName(yield) }
