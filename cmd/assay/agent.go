@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -137,12 +138,7 @@ func (c *agentConfig) problems() []error {
 }
 
 // agent returns where the agent is: agentEmbedded, agentNone or a URL.
-func (c *agentConfig) agent() string {
-	if c.AgentBackendURL != "" {
-		return c.AgentBackendURL
-	}
-	return c.Agent
-}
+func (c *agentConfig) agent() string { return cmp.Or(c.AgentBackendURL, c.Agent) }
 
 // gateway returns the part of the gateway's configuration that flags set.
 func (c *agentConfig) gateway(signed func(context.Context, *assay.Principal) (string, error)) agent.Config {

@@ -107,9 +107,8 @@ func (c *serverConfig) problems() []error {
 	ck.err("public-url", checkPublicURL(c.PublicURL))
 
 	ck.err("api-key-prefix", checkKeyPrefix(c.APIKeyPrefix))
-	if _, err := c.bootstrapKey(); err != nil {
-		ck.add(err)
-	}
+	_, err := c.bootstrapKey()
+	ck.add(err)
 	ck.that(c.RateLimit >= 0, "--rate-limit: %d is negative", c.RateLimit)
 
 	ck.that(c.WindowStep >= time.Second, "--window-step: %v is under 1s", c.WindowStep)
@@ -137,9 +136,8 @@ func (c *serverConfig) problems() []error {
 	ck.that(c.MaxUnpackedBytes > 0 && c.MaxUnpackedBytes <= 1<<30, "--max-unpacked-bytes: %v is not in the range from 1 to 1GiB", c.MaxUnpackedBytes)
 	ck.that(c.MaxConnections > 0, "--max-connections: %d is not positive", c.MaxConnections)
 	ck.that(c.MaxIngestRate >= 0, "--max-ingest-rate: %v is negative", c.MaxIngestRate)
-	if _, err := c.certificate(nil); err != nil {
-		ck.add(err)
-	}
+	_, err = c.certificate(nil)
+	ck.add(err)
 	return ck.problems
 }
 

@@ -41,13 +41,12 @@ func (c *identityConfig) problems() []error {
 	}
 	ck.that(c.OIDCAudience != "", "--oidc-audience: the audience is not given; without one, tokens made for other services would be accepted")
 	ck.that(c.OIDCClientID != "" || (c.OIDCClientSecret == "" && c.OIDCClientSecretFile == ""), "--oidc-client-secret needs --oidc-client-id")
-	if _, err := c.clientSecret(); err != nil {
-		ck.add(err)
-	}
+	_, err := c.clientSecret()
+	ck.add(err)
 	for _, scope := range c.OIDCScopes {
 		ck.that(scope != "" && !strings.ContainsAny(scope, " \"\\"), "--oidc-scopes: %q is not a scope", scope)
 	}
-	_, err := c.roots()
+	_, err = c.roots()
 	ck.err("oidc-ca", err)
 	if c.OIDCAudience != "" {
 		_, err := c.provider(noOrganizations{}, nil, nil, wallClock, slog.New(slog.DiscardHandler))

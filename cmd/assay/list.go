@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 	"os"
 	"time"
@@ -60,12 +61,7 @@ func tableTime(t time.Time) string {
 }
 
 // orDash returns s, or "-" if s is empty.
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}
+func orDash(s string) string { return cmp.Or(s, "-") }
 
 // terminalWidth returns the number of columns of the terminal w. ok is false if w is not a terminal.
 func terminalWidth(w io.Writer) (columns int, ok bool) {

@@ -4,6 +4,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"net/url"
@@ -161,12 +162,7 @@ func writeSARIF(b *bytes.Buffer, r *Report, opt Options) error {
 }
 
 // sarifID returns the id of a rule or insight type.
-func sarifID(info *catalog.Info) string {
-	if info.ID != "" {
-		return info.ID
-	}
-	return info.Name
-}
+func sarifID(info *catalog.Info) string { return cmp.Or(info.ID, info.Name) }
 
 func newSARIFRule(info *catalog.Info) sarifRule {
 	help := info.Rationale + "\n\n" + info.Remediation

@@ -111,12 +111,7 @@ func shortBand(band string) string {
 	return band
 }
 
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}
+func orDash(s string) string { return cmp.Or(s, "-") }
 
 // findings writes the insights of a service.
 func (p *prose) findings(s *Service) {
@@ -142,9 +137,7 @@ func (p *prose) findings(s *Service) {
 		}
 		p.fix(indent, remedy.For(info, i.Attributes))
 		if info.Description != "" {
-			name := info.ID
-			name = cmp.Or(name, info.Name)
-			p.line(indent + p.opt.style(dim, "More: assay rules "+name))
+			p.line(indent + p.opt.style(dim, "More: assay rules "+cmp.Or(info.ID, info.Name)))
 		}
 	}
 }

@@ -420,12 +420,7 @@ func (c *collectorFile) fed(pipeline collectorPipeline) bool {
 }
 
 // place returns the line to change for processors: their list, or the pipeline.
-func (pipeline collectorPipeline) place() *yaml.Node {
-	if pipeline.key != nil {
-		return pipeline.key
-	}
-	return pipeline.name
-}
+func (pipeline collectorPipeline) place() *yaml.Node { return cmp.Or(pipeline.key, pipeline.name) }
 
 // limits reports pipelines without memory_limiter and without batches. It follows processor/README.md of the Collector:
 // memory_limiter must be the first processor.
