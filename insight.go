@@ -63,6 +63,30 @@ type Insight struct {
 	Attributes map[string]any
 }
 
+// FailureCounts returns how many observations failed, and of how many, by the evidence of an insight. ok is false if the
+// evidence does not say.
+func FailureCounts(evidence map[string]any) (failed, observed uint64, ok bool) {
+	failed, ok1 := wholeNumber(evidence["violations_total"])
+	observed, ok2 := wholeNumber(evidence["observations_total"])
+	return failed, observed, ok1 && ok2
+}
+
+// wholeNumber returns a count that Go code has set or that was decoded from JSON.
+func wholeNumber(v any) (uint64, bool) {
+	switch n := v.(type) {
+	case int:
+		return uint64(n), n >= 0
+	case int64:
+		return uint64(n), n >= 0
+	case uint64:
+		return n, true
+	case float64:
+		return uint64(n), n >= 0 && n < 1<<63 && n == float64(uint64(n))
+	default:
+		return 0, false
+	}
+}
+
 // InsightSort is a field by which insights can be sorted.
 type InsightSort string
 

@@ -288,30 +288,12 @@ type failures struct {
 
 // failuresOf returns nil if the counts are unknown.
 func failuresOf(i *assay.Insight) *failures {
-	failed, ok1 := wholeNumber(i.Attributes["violations_total"])
-	observed, ok2 := wholeNumber(i.Attributes["observations_total"])
-	if !ok1 || !ok2 || observed == 0 {
+	failed, observed, ok := assay.FailureCounts(i.Attributes)
+	if !ok || observed == 0 {
 		return nil
 	}
 	return &failures{
 		Share: percent(float64(failed), float64(observed)), Of: compact(observed),
 		Exact: thousands(failed) + " of " + thousands(observed) + " failed",
 	}
-}
-
-// wholeNumber returns a count as evidence has it, from Go code or from JSON.
-func wholeNumber(v any) (uint64, bool) {
-	switch n := v.(type) {
-	case int64:
-		return uint64(max(0, n)), true
-	case int:
-		return uint64(max(0, n)), true
-	case uint64:
-		return n, true
-	case float64:
-		if n >= 0 && n < 1<<63 {
-			return uint64(n), true
-		}
-	}
-	return 0, false
 }

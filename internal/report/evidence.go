@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"assay"
 )
 
 // fact is one piece of evidence for display.
@@ -49,28 +51,11 @@ var evidenceNames = map[string]string{
 
 // share returns how many observations failed, or "" if unknown.
 func (i *Insight) share() string {
-	failed, ok1 := number(i.Attributes["violations_total"])
-	observed, ok2 := number(i.Attributes["observations_total"])
-	if !ok1 || !ok2 {
+	failed, observed, ok := assay.FailureCounts(i.Attributes)
+	if !ok {
 		return ""
 	}
 	return fmt.Sprintf("%s of %s failed", grouped(failed), count(observed, "observation", "observations"))
-}
-
-// number returns a non-negative integer from a Go or a JSON value.
-func number(v any) (uint64, bool) {
-	switch n := v.(type) {
-	case int:
-		return uint64(n), n >= 0
-	case int64:
-		return uint64(n), n >= 0
-	case uint64:
-		return n, true
-	case float64:
-		return uint64(n), n >= 0 && n < 1<<63 && n == float64(uint64(n))
-	default:
-		return 0, false
-	}
 }
 
 // evidence returns the evidence of an insight for display, printable and shortened.

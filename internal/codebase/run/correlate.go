@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"assay"
@@ -94,8 +93,8 @@ func newEvidence(i *assay.Insight) evidence {
 	if r, ok := catalog.ByInsightType(i.Type); ok {
 		e.rule = r.ID()
 	}
-	if observed := count(i.Attributes["observations_total"]); observed > 0 {
-		e.share = min(count(i.Attributes["violations_total"])/observed, 1)
+	if failed, observed, ok := assay.FailureCounts(i.Attributes); ok && observed > 0 {
+		e.share = min(float64(failed)/float64(observed), 1)
 	}
 	e.attributes = append(texts(i.Attributes["attribute_keys"]), texts(i.Attributes["discouraged_attributes"])...)
 	if missing, _ := i.Attributes["missing_attribute"].(string); missing != "" {
@@ -124,24 +123,6 @@ func texts(v any) (all []string) {
 	text, _ := v.(string)
 	_ = json.Unmarshal([]byte(text), &all) // other evidence has no list
 	return all
-}
-
-func count(v any) float64 {
-	switch n := v.(type) {
-	case int64:
-		return float64(n)
-	case int:
-		return float64(n)
-	case float64:
-		return n
-	case json.Number:
-		f, _ := n.Float64()
-		return f
-	case string:
-		f, _ := strconv.ParseFloat(n, 64)
-		return f
-	}
-	return 0
 }
 
 // servicesOf returns the services whose telemetry a repository sends: those that a user chose, else those whose name

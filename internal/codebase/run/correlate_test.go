@@ -26,7 +26,7 @@ func TestCorrelate(t *testing.T) {
 		insights: []evidence{
 			insight(t, "spans", "SPA-003", "search", map[string]any{"span_names": `["GET /search/1","GET /search/2"]`, "observations_total": int64(100), "violations_total": int64(80)}),
 			insight(t, "metric", "MET-001", "search", map[string]any{"attribute_keys": `["search.query.id"]`, "metric_names": `["search.latency"]`, "observations_total": int64(100), "violations_total": int64(3)}),
-			insight(t, "leak", "SPA-006", "accounts", map[string]any{"findings": `[{"where":"span attribute: user.contact","kind":"email"}]`, "observations_total": "10", "violations_total": "10"}),
+			insight(t, "leak", "SPA-006", "accounts", map[string]any{"findings": `[{"where":"span attribute: user.contact","kind":"email"}]`, "observations_total": int64(10), "violations_total": int64(10)}),
 			insight(t, "debug", "LOG-001", "search", map[string]any{"observations_total": int64(10), "violations_total": int64(10), "resource_attributes": `{"vcs.repository.url.full":"https://example.com/acme/search.git"}`}),
 			insight(t, "instance", "RES-001", "cart", map[string]any{"missing_attribute": "service.instance.id"}),
 		},
