@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"runtime"
 	"strconv"
 	"strings"
@@ -45,6 +46,7 @@ func hostileMain() {
 	if len(os.Args) < 3 || os.Args[1] != hostile {
 		return
 	}
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // otherwise Go ends processes that wait forever
 	attacks[os.Args[2]](os.Args[3:])
 	os.Exit(0)
 }
