@@ -119,15 +119,9 @@ func (f *testForge) usual(r *http.Request) (string, bool) {
 	case "POST /api/v3/app/installations/42/access_tokens":
 		body, _ := io.ReadAll(r.Body)
 		f.minted = append(f.minted, string(body))
-		token, err := jwt.ParseSigned(bearer, []jose.SignatureAlgorithm{jose.RS256})
-		if err != nil {
-			return "", false
-		}
-		var claims jwt.Claims
-		if token.Claims(&testKey().PublicKey, &claims) != nil || claims.Issuer != "client" || claims.Expiry.Time().Sub(claims.IssuedAt.Time()) > 10*time.Minute {
-			return "", false
-		}
-		return `{"token":"` + testToken + `","expires_at":"2026-11-21T10:30:00Z","permissions":{"contents":"read"},"repositories":[{"full_name":"Acme/shop"}]}`, true
+		return `{"token":"` + testToken + `","expires_at":"2026-11-21T10:30:00Z","permissions":{"contents":"read"},"repositories":[{"full_name":"Acme/shop"}]}`, ofApp(bearer)
+	case "GET /api/v3/app/installations/42":
+		return `{"id":42,"account":{"login":"acme","id":9,"type":"Organization"},"suspended_at":null}`, ofApp(bearer)
 	case "GET /api/v3/installation/repositories":
 		return `{"total_count":101,"repositories":` + f.list(page, 100, "full_name") + `}`, bearer == testToken
 	case "GET /api/v3/user":
@@ -152,6 +146,16 @@ func (f *testForge) usual(r *http.Request) (string, bool) {
 		return f.list(page, 50, "full_name"), bearer == testToken
 	}
 	return "", false
+}
+
+// ofApp reports whether a token is one of the App itself.
+func ofApp(text string) bool {
+	token, err := jwt.ParseSigned(text, []jose.SignatureAlgorithm{jose.RS256})
+	if err != nil {
+		return false
+	}
+	var claims jwt.Claims
+	return token.Claims(&testKey().PublicKey, &claims) == nil && claims.Issuer == "client" && claims.Expiry.Time().Sub(claims.IssuedAt.Time()) <= 10*time.Minute
 }
 
 // list returns a page of one repository more than fits.
@@ -308,9 +312,11 @@ func TestOwnership(t *testing.T) {
 // TestLostOwnership has the user that connected an organization of GitHub lose the role.
 func TestLostOwnership(t *testing.T) {
 	const (
-		members = "GET /api/v3/orgs/acme/members"
-		mint    = "POST /api/v3/app/installations/42/access_tokens"
+		installation = "GET /api/v3/app/installations/42"
+		mint         = "POST /api/v3/app/installations/42/access_tokens"
+		mona         = `[{"login":"mona","id":7}]`
 	)
+	members := func(organization string) string { return "GET /api/v3/orgs/" + organization + "/members" }
 	others := func(n int) string {
 		var all []string
 		for i := range n {
@@ -319,24 +325,33 @@ func TestLostOwnership(t *testing.T) {
 		return "[" + strings.Join(all, ",") + "]"
 	}
 	for name, c := range map[string]struct {
-		owner  int64
-		answer string // of members
-		calls  int    // of members
-		lost   bool
+		owner   int64
+		account string // of the installation; "" for acme
+		answer  string // members of acme
+		renamed string // members of acme-new
+		calls   int    // of members
+		lost    bool
 	}{
-		"owner":          {7, `[{"login":"other","id":8},{"login":"mona","id":7}]`, 1, false},
-		"lost":           {7, others(1), 1, true},
-		"of its name":    {7, `[{"login":"mona","id":70}]`, 1, true},
-		"not known":      {0, others(1), 0, false},
-		"other server":   {7, "404 ", 1, false},
-		"no permission":  {7, "403 ", 1, false},
-		"trouble":        {7, "500 ", 1, false},
-		"empty":          {7, "[]", 1, false},
-		"null":           {7, "null", 1, false},
-		"an object":      {7, `{"message":"x"}`, 1, false},
-		"other shape":    {7, `[{"id":8},{"login":"x"}]`, 1, false},
-		"endless":        {7, others(100), maxPages, false},
-		"too many items": {7, others(maxItems + 1), 1, false},
+		"owner":             {7, "", `[{"login":"other","id":8},{"login":"mona","id":7}]`, "", 1, false},
+		"lost":              {7, "", others(1), "", 1, true},
+		"of its name":       {7, "", `[{"login":"mona","id":70}]`, "", 1, true},
+		"not known":         {0, "", others(1), "", 0, false},
+		"other server":      {7, "", "404 ", "", 1, false},
+		"no permission":     {7, "", "403 ", "", 1, false},
+		"trouble":           {7, "", "500 ", "", 1, false},
+		"empty":             {7, "", "[]", "", 1, false},
+		"null":              {7, "", "null", "", 1, false},
+		"an object":         {7, "", `{"message":"x"}`, "", 1, false},
+		"other shape":       {7, "", `[{"id":8},{"login":"x"}]`, "", 1, false},
+		"endless":           {7, "", others(100), "", maxPages, false},
+		"too many items":    {7, "", others(maxItems + 1), "", 1, false},
+		"lost, renamed":     {7, `{"account":{"login":"acme-new","id":9,"type":"Organization"}}`, mona, others(1), 1, true},
+		"owner, renamed":    {7, `{"account":{"login":"acme-new","id":9,"type":"Organization"}}`, others(1), mona, 1, false},
+		"account, trouble":  {7, "500 ", others(1), "", 0, false},
+		"account, a user":   {7, `{"account":{"login":"acme","id":9,"type":"User"}}`, others(1), "", 0, false},
+		"account, unnamed":  {7, `{"account":{"id":9,"type":"Organization"}}`, others(1), "", 0, false},
+		"account, none":     {7, `{"account":null}`, others(1), "", 0, false},
+		"account, a string": {7, `{"account":"acme"}`, others(1), "", 0, false},
 	} {
 		f := newTestForge(t)
 		var passed atomic.Int64 // nanoseconds
@@ -353,13 +368,17 @@ func TestLostOwnership(t *testing.T) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			for _, call := range f.calls {
-				if strings.HasPrefix(call, members+"?role=admin&per_page=100&page=") {
+				if strings.HasPrefix(call, members("acme")+"?role=admin&per_page=100&page=") || strings.HasPrefix(call, members("acme-new")+"?role=admin&per_page=100&page=") {
 					n++
 				}
 			}
 			return n
 		}
-		f.set(members, c.answer)
+		f.set(members("acme"), c.answer)
+		f.set(members("acme-new"), c.renamed)
+		if c.account != "" {
+			f.set(installation, c.account)
+		}
 		require.NoError(t, access(), name)
 		require.Zero(t, calls(), "a user that has just connected owns the organization")
 		for range 2 {

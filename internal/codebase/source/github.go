@@ -219,15 +219,20 @@ func (g *github) owned(ctx context.Context, token, id string) (*githubInstallati
 	return found, user.ID, nil
 }
 
+// appToken returns a token of the App itself.
+func (g *github) appToken() (string, error) {
+	now := g.now()
+	return jwt.Signed(g.signer).Claims(jwt.Claims{
+		Issuer: g.cfg.ClientID, IssuedAt: jwt.NewNumericDate(now.Add(-appTokenSkew)), Expiry: jwt.NewNumericDate(now.Add(appTokenLife)),
+	}).Serialize()
+}
+
 // mint returns a token with permissions for an installation, or for one repository of it.
 func (g *github) mint(ctx context.Context, installationID string, repository *assay.Repository, p permissions) (string, error) {
 	if !githubID.MatchString(installationID) {
 		return "", assay.Errorf(assay.CodeUnprocessable, "the installation has no id of GitHub; connect it again")
 	}
-	now := g.now()
-	app, err := jwt.Signed(g.signer).Claims(jwt.Claims{
-		Issuer: g.cfg.ClientID, IssuedAt: jwt.NewNumericDate(now.Add(-appTokenSkew)), Expiry: jwt.NewNumericDate(now.Add(appTokenLife)),
-	}).Serialize()
+	app, err := g.appToken()
 	if err != nil {
 		return "", err
 	}
@@ -257,7 +262,7 @@ func (g *github) mint(ctx context.Context, installationID string, repository *as
 
 // credential mints a token for one repository. It is not stored.
 func (g *github) credential(ctx context.Context, i *assay.Installation, r *assay.Repository, _ Credential, write bool) (Credential, error) {
-	if err := g.checkOwner(ctx, i, r); err != nil {
+	if err := g.checkOwner(ctx, i); err != nil {
 		return Credential{}, err
 	}
 	p := permissions{"contents": "read"}
@@ -270,7 +275,7 @@ func (g *github) credential(ctx context.Context, i *assay.Installation, r *assay
 
 // checkOwner returns an error if the user that connected an organization no longer owns it. If GitHub does not say, the
 // answer before counts, and an installation without one can be used.
-func (g *github) checkOwner(ctx context.Context, i *assay.Installation, r *assay.Repository) error {
+func (g *github) checkOwner(ctx context.Context, i *assay.Installation) error {
 	if i.OwnerID == 0 {
 		return nil
 	}
@@ -279,8 +284,7 @@ func (g *github) checkOwner(ctx context.Context, i *assay.Installation, r *assay
 	last, known := g.owners[o]
 	g.mu.Unlock()
 	if !known || g.now().Sub(last.at) >= ownerInterval {
-		owner, _, _ := strings.Cut(r.FullName, "/")
-		lost, err := g.lost(ctx, o, owner)
+		lost, err := g.lost(ctx, o)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -305,14 +309,26 @@ func (g *github) note(o ownership, lost bool) {
 	g.owners[o] = ownerCheck{g.now(), lost}
 }
 
-// lost reports whether GitHub lists owners of an organization without the user. It returns an error if there is no such list.
-func (g *github) lost(ctx context.Context, o ownership, organization string) (bool, error) {
+// lost reports whether GitHub lists owners of the organization of an installation without the user. It returns an error
+// if there is no such list. The organization has the name that GitHub says now: another one may have a name of before.
+func (g *github) lost(ctx context.Context, o ownership) (bool, error) {
 	token, err := g.mint(ctx, o.installation, nil, permissions{"members": "read"})
 	if err != nil {
 		return false, err
 	}
+	app, err := g.appToken()
+	if err != nil {
+		return false, err
+	}
+	var installed githubInstallation
+	if err := g.call(ctx, http.MethodGet, "/app/installations/"+o.installation, app, nil, &installed); err != nil {
+		return false, err
+	}
+	if installed.Account.Type != "Organization" || installed.Account.Login == "" {
+		return false, g.trouble("named no organization of the installation")
+	}
 	n, owns, undocumented := 0, false, false
-	err = g.pages(ctx, "/orgs/"+url.PathEscape(organization)+"/members?role=admin&per_page=100", token, 100, func() any { return new(items[githubAccount]) }, func(a any) int {
+	err = g.pages(ctx, "/orgs/"+url.PathEscape(installed.Account.Login)+"/members?role=admin&per_page=100", token, 100, func() any { return new(items[githubAccount]) }, func(a any) int {
 		all := *a.(*items[githubAccount])
 		n += len(all)
 		owns = owns || slices.ContainsFunc(all, func(u githubAccount) bool { return u.ID == o.user })
