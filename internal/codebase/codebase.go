@@ -46,6 +46,7 @@ type Sources interface {
 	AuthorizeURL(kind, state, verifier, callback string, write bool) (string, error)
 	Authorize(ctx context.Context, kind string, g source.Grant, callback string) (*source.Connection, error)
 	Named(kind, fullName string) (*assay.Repository, bool)
+	Lost(ctx context.Context, i *assay.Installation) bool
 	Webhooks(kind string) bool
 	Event(kind string, header http.Header, body []byte) (*source.Event, error)
 }

@@ -121,7 +121,8 @@ type fakeSources struct {
 
 	authorize func(kind string, g source.Grant) (*source.Connection, error)
 	event     func(kind string, body []byte) (*source.Event, error)
-	busy      bool // too many sources are being connected
+	busy      bool   // too many sources are being connected
+	lost      string // an organization whose installations are lost
 }
 
 func (f *fakeSources) Connect(_ context.Context, r *source.Request) (*source.Connection, error) {

@@ -45,6 +45,12 @@ func (f *fakeSources) Event(kind string, header http.Header, body []byte) (*sour
 	return f.event(kind, body)
 }
 
+// Lost implements Sources.
+func (f *fakeSources) Lost(ctx context.Context, i *assay.Installation) bool {
+	deadline, ok := ctx.Deadline()
+	return ok && time.Until(deadline) <= ownerWait && f.lost == i.OrganizationID
+}
+
 // visit requests a public path and returns status and body.
 func (w *world) visit(method, target string, form url.Values) (int, string) {
 	r := httptest.NewRequest(method, target, strings.NewReader(form.Encode()))
@@ -455,6 +461,47 @@ func TestInstallationEvents(t *testing.T) {
 			status, access := state(organization)
 			require.Equal(t, step.status, status, step.event.Kind)
 			require.Equal(t, step.access, access)
+		}
+	}
+}
+
+// TestLostInstallations: an organization whose user no longer owns the account learns of no new repositories and pushes.
+func TestLostInstallations(t *testing.T) {
+	w := newForgeWorld(t)
+	user := map[string]*client{w.acme: w.as(w.acme, credentialUser), w.other: w.as(w.other, credentialUser)}
+	for _, c := range user {
+		w.visit("POST", "/onboarding/callback/gitea", url.Values{"state": {stateOf(c, "gitea")}, "code": {"good"}})
+		for _, r := range get[installationPage](c, "GET /repositories", "").Data[0].Repos {
+			get[activation](c, "PATCH /repositories/"+r.ID, `{"is_active":true}`)
+		}
+	}
+	push := func(name string) source.Event {
+		return source.Event{Kind: source.EventPush, Repository: name, Branch: "main", Default: "main", Commit: strings.Repeat("a", 40)}
+	}
+	for n, step := range []struct {
+		lost        string
+		event       source.Event
+		runs        int
+		acme, other string // repositories with access, and the number of runs
+	}{
+		{w.acme, push("acme/shop"), 1, "[acme/cart acme/shop] 0", "[acme/cart acme/shop] 1"},
+		{w.acme, source.Event{Kind: source.EventRepositories, InstallationID: "7", Added: []string{"acme/secret"}, Removed: []string{"acme/cart"}}, 0, "[acme/shop] 0", "[acme/secret acme/shop] 1"},
+		{"", push("acme/shop"), 1, "[acme/shop] 1", "[acme/secret acme/shop] 1"},
+		{"", source.Event{Kind: source.EventRepositories, InstallationID: "7", Added: []string{"acme/new"}}, 0, "[acme/new acme/shop] 1", "[acme/new acme/secret acme/shop] 1"},
+	} {
+		w.sources.lost = step.lost
+		w.sources.event = func(string, []byte) (*source.Event, error) { return &step.event, nil }
+		status, got := w.hook("gitea", fmt.Sprint(n))
+		require.Equal(t, http.StatusOK, status)
+		require.Equal(t, webhookData{"handled", step.runs}, got, n)
+		for organization, want := range map[string]string{w.acme: step.acme, w.other: step.other} {
+			var names []string
+			for _, r := range get[installationPage](user[organization], "GET /repositories", "").Data[0].Repos {
+				if r.Access == assay.AccessGranted {
+					names = append(names, r.FullName)
+				}
+			}
+			require.Equal(t, want, fmt.Sprint(names, " ", len(get[page[runData]](user[organization], "GET /executions", "").Data)), n)
 		}
 	}
 }

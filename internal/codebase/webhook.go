@@ -25,6 +25,7 @@ const (
 	maxBodies       = 8 * maxWebhook   // bytes of the bodies in memory, shared by the addresses of senders
 	webhookTimeout  = 10 * time.Second // for a body to arrive
 	maxDeliveries   = 4096             // that are remembered
+	ownerWait       = 5 * time.Second  // for a host to say who owns installations: it waits ten for the answer
 	removedByGitHub = "the App was uninstalled at GitHub; connect it again"
 )
 
@@ -137,7 +138,7 @@ func (s *server) webhook(w http.ResponseWriter, r *http.Request, kind string) (a
 	return d, nil
 }
 
-// pushed schedules reviews of a repository whose default branch has another commit.
+// pushed schedules reviews of a repository whose default branch has another commit, unless its installation is lost.
 func (s *server) pushed(ctx context.Context, kind string, e *source.Event) (runs int, err error) {
 	if e.Branch == "" {
 		return 0, nil
@@ -146,8 +147,19 @@ func (s *server) pushed(ctx context.Context, kind string, e *source.Event) (runs
 	if err != nil {
 		return 0, err
 	}
+	asking, stop := context.WithTimeout(ctx, ownerWait)
+	defer stop()
 	for _, r := range repositories {
 		if e.Branch != cmp.Or(e.Default, r.DefaultBranch) || e.Commit == r.ReviewedCommit {
+			continue
+		}
+		installations, err := s.cfg.Store.Installations(assay.WithOrganization(ctx, r.OrganizationID), r.OrganizationID)
+		if err != nil {
+			return runs, err
+		}
+		if slices.ContainsFunc(installations, func(i *assay.Installation) bool {
+			return i.ID == r.InstallationID && s.cfg.Sources.Lost(asking, i)
+		}) {
 			continue
 		}
 		_, created, err := s.cfg.Store.ScheduleRun(assay.WithOrganization(ctx, r.OrganizationID), &assay.Run{
@@ -192,13 +204,15 @@ func (s *server) installationChanged(ctx context.Context, kind string, e *source
 	return nil
 }
 
-// repositoriesChanged adds the repositories that an installation may read now, inactive, and notes those that it may
-// not.
+// repositoriesChanged adds the repositories that an installation may read now, inactive, unless it is lost, and notes
+// those that it may not.
 func (s *server) repositoriesChanged(ctx context.Context, kind string, e *source.Event) error {
 	connected, err := s.cfg.Store.ConnectedInstallations(ctx, kind, e.InstallationID)
 	if err != nil {
 		return err
 	}
+	asking, stop := context.WithTimeout(ctx, ownerWait)
+	defer stop()
 	for _, i := range connected {
 		var added []*assay.Repository
 		for _, name := range e.Added {
@@ -207,7 +221,7 @@ func (s *server) repositoriesChanged(ctx context.Context, kind string, e *source
 				added = append(added, r)
 			}
 		}
-		if len(added) > 0 {
+		if len(added) > 0 && !s.cfg.Sources.Lost(asking, i) {
 			err := s.cfg.Store.SaveRepositories(ctx, i.OrganizationID, added)
 			switch assay.ErrorCode(err) {
 			case "":

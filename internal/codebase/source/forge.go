@@ -371,3 +371,14 @@ func (s *Sources) Named(kind, fullName string) (*assay.Repository, bool) {
 	}
 	return f.host().repository(fullName, "")
 }
+
+// Lost reports whether an installation cannot be used until an owner of its account connects it again, because the user
+// that connected it is none any more. If the host does not say so before ctx ends, what it said before counts.
+func (s *Sources) Lost(ctx context.Context, i *assay.Installation) bool {
+	g, ok := s.forges[i.Provider].(*github)
+	if !ok {
+		return false
+	}
+	lost, _ := g.lostOwner(ctx, i) // the error of ctx
+	return lost
+}

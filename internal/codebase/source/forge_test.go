@@ -383,6 +383,7 @@ func TestLostOwnership(t *testing.T) {
 		require.Zero(t, calls(), "a user that has just connected owns the organization")
 		for range 2 {
 			passed.Store(int64(ownerInterval))
+			require.Equal(t, c.lost, s.Lost(t.Context(), i), name)
 			err = access()
 			require.Equal(t, c.calls, calls(), "%s: once in an interval", name)
 			if !c.lost {
@@ -400,6 +401,9 @@ func TestLostOwnership(t *testing.T) {
 		}
 		// GitHub that does not say changes nothing. The user connects it again.
 		passed.Store(int64(2 * ownerInterval))
+		cancelled, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.True(t, s.Lost(cancelled, i), name)
 		f.set(mint, "500 ")
 		require.ErrorContains(t, access(), "no longer owns", name)
 		f.mu.Lock()
@@ -411,8 +415,6 @@ func TestLostOwnership(t *testing.T) {
 		require.NoError(t, access(), name)
 		// A cancelled check is none.
 		passed.Store(int64(3 * ownerInterval))
-		cancelled, cancel := context.WithCancel(t.Context())
-		cancel()
 		_, _, _, err = s.access(cancelled, i, made.Repositories[0], false)
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorContains(t, access(), "no longer owns", name)

@@ -273,11 +273,20 @@ func (g *github) credential(ctx context.Context, i *assay.Installation, r *assay
 	return Credential{Username: "x-access-token", Token: token}, err
 }
 
-// checkOwner returns an error if the user that connected an organization no longer owns it. If GitHub does not say, the
-// answer before counts, and an installation without one can be used.
+// checkOwner returns an error if the user that connected an organization no longer owns it.
 func (g *github) checkOwner(ctx context.Context, i *assay.Installation) error {
+	lost, err := g.lostOwner(ctx, i)
+	if err == nil && lost {
+		err = assay.Errorf(assay.CodeUnprocessable, "the user who connected this installation no longer owns the organization at GitHub; an owner has to connect it again")
+	}
+	return err
+}
+
+// lostOwner reports whether the user that connected an organization no longer owns it. If GitHub does not say, the answer
+// before counts, also with the error of ctx, and an installation without one can be used.
+func (g *github) lostOwner(ctx context.Context, i *assay.Installation) (bool, error) {
 	if i.OwnerID == 0 {
-		return nil
+		return false, nil
 	}
 	o := ownership{i.ExternalID, i.OwnerID}
 	g.mu.Lock()
@@ -287,16 +296,13 @@ func (g *github) checkOwner(ctx context.Context, i *assay.Installation) error {
 		lost, err := g.lost(ctx, o)
 		switch {
 		case ctx.Err() != nil:
-			return ctx.Err()
+			return last.lost, ctx.Err()
 		case err == nil:
 			last.lost = lost
 		}
 		g.note(o, last.lost)
 	}
-	if last.lost {
-		return assay.Errorf(assay.CodeUnprocessable, "the user who connected this installation no longer owns the organization at GitHub; an owner has to connect it again")
-	}
-	return nil
+	return last.lost, nil
 }
 
 // note remembers what GitHub said of an ownership.
