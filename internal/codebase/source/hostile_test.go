@@ -270,15 +270,20 @@ func TestConnectLimit(t *testing.T) {
 	for _, c := range []struct {
 		slow, each int // organizations, and their connections under test
 		by         string
+		wait       time.Duration
 		refused    bool
 	}{
-		{1, maxOwnConnects, "slow-0", true},
-		{1, maxOwnConnects, "other", false},
-		{4, 1, "other", false},
-		{4, 1, "slow-0", false},
-		{4, maxOwnConnects, "other", false},
-		{maxConnects - 1, 1, "other", false},
-		{maxConnects, 1, "other", true},
+		{1, maxOwnConnects, "slow-0", connectTimeout, false},
+		{1, maxOwnConnects, "other", 0, false},
+		{4, 1, "other", 0, false},
+		{4, 1, "slow-0", 0, false},
+		{4, maxOwnConnects, "other", 0, false},
+		{maxConnects - 1, 1, "other", 0, false},
+		{maxConnects, 1, "other", connectTimeout, false},
+		{maxConnects / maxOwnConnects, maxOwnConnects, "other", connectTimeout, false},
+		{maxConnects / maxOwnConnects, 2 * maxOwnConnects, "other", connectTimeout, false},
+		{1, 2 * maxOwnConnects, "slow-0", connectWait, true},
+		{2 * maxConnects, 1, "other", connectWait, true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newSources(t, func(c *Config) {
@@ -299,12 +304,11 @@ func TestConnectLimit(t *testing.T) {
 			synctest.Wait()
 			taken := errors.New("taken")
 			_, err := s.Authorize(t.Context(), KindGitea, Grant{Organization: c.by, Take: func(context.Context) error { return taken }}, "")
+			require.Equal(t, c.wait, time.Since(begin), "%+v", c)
 			if !c.refused {
 				require.ErrorIs(t, err, taken, "%+v", c)
-				require.Equal(t, begin, time.Now(), "%+v", c)
 			} else {
 				require.Equal(t, assay.CodeRateLimited, assay.ErrorCode(err), "%+v: %v", c, err)
-				require.Equal(t, connectWait, time.Since(begin))
 				// An organization that waits is the next.
 				all.Go(func() {
 					_, err = s.try(t.Context(), c.by, nil, func(context.Context) (*Connection, error) { return nil, taken })

@@ -100,8 +100,8 @@ type Sources struct {
 const (
 	maxConnects    = 16               // connections under test
 	maxOwnConnects = 2                // of them of an organization
-	connectWait    = 5 * time.Second  // for one of them to end
-	connectTimeout = 20 * time.Second // with connectWait shorter than callers wait
+	connectTimeout = 13 * time.Second // of one of them
+	connectWait    = 15 * time.Second // for one of them to end; with connectTimeout shorter than callers wait
 )
 
 // New returns the sources. git must be installed for their use, not for New.
