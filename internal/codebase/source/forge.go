@@ -61,8 +61,8 @@ type forge interface {
 	authorizeURL(state, verifier, callback string, write bool) string
 	// connect redeems a grant and returns what its user may connect.
 	connect(ctx context.Context, g Grant, callback string) (*Connection, error)
-	// credential returns what git and the API need to read a repository, or to change it.
-	credential(ctx context.Context, i *assay.Installation, r *assay.Repository, c Credential, write bool) (Credential, error)
+	// credential returns what git and the API need to use a repository with permissions.
+	credential(ctx context.Context, i *assay.Installation, r *assay.Repository, c Credential, p permissions) (Credential, error)
 	// event returns what a webhook with a valid signature says.
 	event(header http.Header, body []byte) (*Event, error)
 }

@@ -361,7 +361,7 @@ func TestLostOwnership(t *testing.T) {
 		require.EqualValues(t, 7, made.OwnerID)
 		i := &assay.Installation{Provider: KindGitHub, ExternalID: "42", OwnerID: c.owner, Status: "active"}
 		access := func() error {
-			_, _, _, err := s.access(t.Context(), i, made.Repositories[0], false)
+			_, _, _, err := s.access(t.Context(), i, made.Repositories[0], toRead)
 			return err
 		}
 		calls := func() (n int) {
@@ -415,7 +415,7 @@ func TestLostOwnership(t *testing.T) {
 		require.NoError(t, access(), name)
 		// A cancelled check is none.
 		passed.Store(int64(3 * ownerInterval))
-		_, _, _, err = s.access(cancelled, i, made.Repositories[0], false)
+		_, _, _, err = s.access(cancelled, i, made.Repositories[0], toRead)
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorContains(t, access(), "no longer owns", name)
 	}

@@ -109,8 +109,15 @@ func (g *github) authorizeURL(state, _, _ string, _ bool) string {
 	return g.base + "/apps/" + g.cfg.App + "/installations/new?" + url.Values{"state": {state}}.Encode()
 }
 
-// permissions are the levels of a token by name.
+// permissions are the levels of a token of GitHub by name. Tokens of other hosts have the scopes that their user granted.
 type permissions map[string]string
+
+// Permissions for a repository.
+var (
+	toRead    = permissions{"contents": "read"}
+	toPublish = permissions{"contents": "write", "pull_requests": "write"}
+	toFollow  = permissions{"pull_requests": "read"}
+)
 
 type (
 	githubAccount struct {
@@ -261,13 +268,9 @@ func (g *github) mint(ctx context.Context, installationID string, repository *as
 }
 
 // credential mints a token for one repository. It is not stored.
-func (g *github) credential(ctx context.Context, i *assay.Installation, r *assay.Repository, _ Credential, write bool) (Credential, error) {
+func (g *github) credential(ctx context.Context, i *assay.Installation, r *assay.Repository, _ Credential, p permissions) (Credential, error) {
 	if err := g.checkOwner(ctx, i); err != nil {
 		return Credential{}, err
-	}
-	p := permissions{"contents": "read"}
-	if write {
-		p = permissions{"contents": "write", "pull_requests": "write"}
 	}
 	token, err := g.mint(ctx, i.ExternalID, r, p)
 	return Credential{Username: "x-access-token", Token: token}, err

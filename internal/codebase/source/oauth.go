@@ -127,7 +127,7 @@ func (f *oauthForge) refresh(ctx context.Context, c Credential) (Credential, err
 }
 
 // credential returns the stored token, which Sources has refreshed.
-func (f *oauthForge) credential(_ context.Context, _ *assay.Installation, _ *assay.Repository, c Credential, _ bool) (Credential, error) {
+func (f *oauthForge) credential(_ context.Context, _ *assay.Installation, _ *assay.Repository, c Credential, _ permissions) (Credential, error) {
 	if c.Token == "" {
 		return c, f.trouble("needs a credential; connect it again")
 	}

@@ -115,7 +115,7 @@ func (h *forgeHost) propose(ctx context.Context, r *assay.Repository, token stri
 
 // Pull returns a pull request of a repository. The source host has to have an API.
 func (s *Sources) Pull(ctx context.Context, i *assay.Installation, r *assay.Repository, number int) (*Pull, error) {
-	_, c, f, err := s.access(ctx, i, r, true)
+	_, c, f, err := s.access(ctx, i, r, toFollow)
 	if err != nil {
 		return nil, err
 	}

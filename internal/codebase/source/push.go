@@ -51,7 +51,7 @@ func (s *Sources) Publish(ctx context.Context, i *assay.Installation, r *assay.R
 	if !i.Write {
 		return nil, assay.Errorf(assay.CodeUnprocessable, "the installation gives no write access")
 	}
-	kind, c, f, err := s.access(ctx, i, r, true)
+	kind, c, f, err := s.access(ctx, i, r, toPublish)
 	if err != nil {
 		return nil, err
 	}

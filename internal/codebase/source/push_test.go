@@ -188,6 +188,11 @@ func TestPulls(t *testing.T) {
 			pull, err := s.Pull(t.Context(), i, r, 7)
 			require.NoError(t, err)
 			require.Equal(t, assay.PullMerged, pull.State)
+			if kind == KindGitHub {
+				f.mu.Lock()
+				require.JSONEq(t, `{"repositories":["shop"],"permissions":{"pull_requests":"read"}}`, f.minted[len(f.minted)-1])
+				f.mu.Unlock()
+			}
 			f.set("GET "+want.one, `{"number":7,"iid":7,"state":"closed"}`)
 			pull, err = s.Pull(t.Context(), i, r, 7)
 			require.NoError(t, err)

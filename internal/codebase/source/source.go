@@ -182,7 +182,7 @@ func (s *Sources) Connect(ctx context.Context, r *Request) (*Connection, error) 
 
 // Checkout makes the files of a repository readable. It may write below dir, an empty directory that the caller removes.
 func (s *Sources) Checkout(ctx context.Context, i *assay.Installation, r *assay.Repository, w Want, dir string) (*Checkout, error) {
-	kind, c, _, err := s.access(ctx, i, r, false)
+	kind, c, _, err := s.access(ctx, i, r, toRead)
 	if err != nil {
 		return nil, err
 	}
@@ -194,17 +194,17 @@ func (s *Sources) Checkout(ctx context.Context, i *assay.Installation, r *assay.
 }
 
 // access returns how to reach a repository: the kind of its Host and the credential, and the forge if it has one.
-func (s *Sources) access(ctx context.Context, i *assay.Installation, r *assay.Repository, write bool) (kind string, c Credential, f forge, err error) {
+func (s *Sources) access(ctx context.Context, i *assay.Installation, r *assay.Repository, p permissions) (kind string, c Credential, f forge, err error) {
 	if f = s.forges[i.Provider]; f != nil {
-		c, err = s.forgeCredential(ctx, i, r, f, write)
+		c, err = s.forgeCredential(ctx, i, r, f, p)
 		return KindGit, c, f, err
 	}
 	c, err = s.Open(i)
 	return i.Provider, c, nil, err
 }
 
-// forgeCredential returns what git and the API need to read, or to change, a repository of a host with an API.
-func (s *Sources) forgeCredential(ctx context.Context, i *assay.Installation, r *assay.Repository, f forge, write bool) (c Credential, err error) {
+// forgeCredential returns what git and the API need to use a repository of a host with an API.
+func (s *Sources) forgeCredential(ctx context.Context, i *assay.Installation, r *assay.Repository, f forge, p permissions) (c Credential, err error) {
 	if i.Status == assay.InstallationSuspended {
 		return c, assay.Errorf(assay.CodeUnprocessable, "the installation is suspended at the source host")
 	}
@@ -216,7 +216,7 @@ func (s *Sources) forgeCredential(ctx context.Context, i *assay.Installation, r 
 			return c, err
 		}
 	}
-	return f.credential(ctx, i, r, c, write)
+	return f.credential(ctx, i, r, c, p)
 }
 
 func unprocessable(field, text string) error {
