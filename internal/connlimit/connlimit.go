@@ -63,6 +63,7 @@ type Conn struct {
 
 	plain    atomic.Bool  // serves HTTP/1.1
 	handling atomic.Bool  // over HTTP/1.1: a handler is at work
+	between  atomic.Int64 // over HTTP/1.1: bytes received since the last request
 	overhead atomic.Int64 // bytes received and not charged, without the content of bodies that a handler has read
 
 	// Guarded by limiter.mu.
@@ -71,6 +72,7 @@ type Conn struct {
 	first        bool   // its first request with an organization has not had its turn
 	shared       bool   // requests of several organizations have used it
 	payer        string // over HTTP/1.1: organization of the request in flight, or of the last one; "" if it has none yet
+	owed         int    // over HTTP/1.1: by the next request without an organization
 	requests     int    // in flight
 	place        *list.Element
 	removed      bool
@@ -206,11 +208,13 @@ func (c *Conn) Read(p []byte) (int, error) {
 	if n > 0 {
 		switch {
 		case c.plain.Load():
-			switch ahead := c.overhead.Add(int64(max(n, fewBytes))) > maxAhead; {
-			case ahead && c.handling.Load():
+			if c.overhead.Add(int64(max(n, fewBytes))) <= maxAhead {
+				break
+			}
+			if c.handling.Load() || c.between.Add(maxAhead) > maxBetween {
 				c.pace(c.received(), nil)
-			case ahead:
-				c.late()
+			} else {
+				c.late(0)
 			}
 		case !c.framed && !c.identified():
 			c.pace(readCost+n/readPart, nil)
@@ -314,10 +318,18 @@ func (l *Limiter) loser(organization string) *Conn {
 		// Not an idle one: it may be new, while others wait for bodies that never end.
 		return conns.Front().Value.(*Conn)
 	}
-	if c := idle(conns); c != nil {
-		return c
+	c := idle(conns)
+	if c == nil || c.shared {
+		for at := conns.Back(); at != nil; at = at.Prev() {
+			if own := at.Value.(*Conn); !own.shared {
+				return own
+			}
+		}
 	}
-	return conns.Back().Value.(*Conn)
+	if c == nil {
+		c = conns.Back().Value.(*Conn)
+	}
+	return c
 }
 
 // idle returns the least recently used connection without a request, or nil. It returns a connection that several

@@ -90,13 +90,13 @@ func (c *Conn) Framed(content net.Conn, limit time.Duration) net.Conn {
 
 // Read implements net.Conn.
 func (f *framed) Read(p []byte) (int, error) {
-	most, identified := smallRead, f.of.identified()
-	if f.in.kind == http2.FrameData && identified {
+	most := smallRead
+	if f.in.kind == http2.FrameData {
 		most += f.in.left
 	}
 	n, err := f.Conn.Read(p[:min(len(p), most)])
 	cost := f.cost(p[:n])
-	if n > 0 && (n < fewBytes || !identified) {
+	if n > 0 && (n < fewBytes || !f.of.identified()) {
 		cost += readCost
 	}
 	f.of.pace(cost, nil)

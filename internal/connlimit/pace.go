@@ -51,16 +51,15 @@ func (l *Limiter) Paced(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		l.mu.Lock()
 		c := l.open[r.RemoteAddr]
-		if c != nil {
-			c.payer, c.turned = "", false
-		}
 		l.mu.Unlock()
 		if c == nil {
 			next.ServeHTTP(w, r)
 			return
 		}
-		c.plain.Store(true)
-		c.handling.Store(true)
+		if c.plain.Swap(true) {
+			c.late(usualHeader)
+		}
+		c.begin()
 		defer c.handling.Store(false)
 		cost := 0
 		for _, values := range r.Header {
@@ -73,9 +72,50 @@ func (l *Limiter) Paced(next http.Handler) http.Handler {
 		}
 		// The request does not wait, or pay, for the organization of the one before it: on the connection of a proxy that
 		// may have been another one, or none.
-		defer c.settle(cost, r.Context().Done())
-		next.ServeHTTP(w, r)
+		p := &paced{ResponseWriter: w, conn: c, cost: cost, done: r.Context().Done()}
+		defer p.end()
+		next.ServeHTTP(p, r)
 	})
+}
+
+// paced is a ResponseWriter that settles the request before the response begins: a client that has all of a response may
+// send the next request, which must not wait for this one.
+type paced struct {
+	http.ResponseWriter
+	conn    *Conn
+	cost    int
+	done    <-chan struct{}
+	settled bool
+}
+
+// Unwrap is for http.ResponseController.
+func (p *paced) Unwrap() http.ResponseWriter { return p.ResponseWriter }
+
+// WriteHeader implements http.ResponseWriter.
+func (p *paced) WriteHeader(status int) {
+	if status >= http.StatusOK {
+		p.settle()
+	}
+	p.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (p *paced) Write(b []byte) (int, error) {
+	p.settle()
+	return p.ResponseWriter.Write(b)
+}
+
+func (p *paced) settle() {
+	if !p.settled {
+		p.settled = true
+		p.conn.settle(p.cost, p.done)
+	}
+}
+
+// end settles the request, or charges what has arrived since.
+func (p *paced) end() {
+	p.settle()
+	p.conn.late(0)
 }
 
 // Turn waits until the rate of an organization allows a request in flight. It returns an error with CodeUnavailable when
@@ -142,6 +182,9 @@ func (c *Conn) settle(cost int, done <-chan struct{}) {
 	cost += c.received()
 	c.limiter.mu.Lock()
 	turned := c.turned
+	if c.payer == "" {
+		cost, c.owed = cost+c.owed, 0
+	}
 	c.limiter.mu.Unlock()
 	if turned {
 		c.limiter.pay(c, cost)
@@ -150,16 +193,36 @@ func (c *Conn) settle(cost int, done <-chan struct{}) {
 	}
 }
 
-// late charges what a connection has received between two requests over HTTP/1.1, such as the rest of a body, to the first
-// of them. It does not wait: the second may be that of another organization. Without an organization, it takes the
-// connection's own rate, so that later requests of that kind share the others'.
-func (c *Conn) late() {
-	cost := c.received()
+// begin begins a request over HTTP/1.1.
+func (c *Conn) begin() {
+	c.handling.Store(true)
+	c.between.Store(0)
+	c.limiter.mu.Lock()
+	defer c.limiter.mu.Unlock()
+	c.payer, c.turned = "", false
+}
+
+// Bytes received between two requests over HTTP/1.1.
+const (
+	usualHeader = 8 << 10   // up to which they are taken for the header of the second
+	maxBetween  = 320 << 10 // that wait for nothing: net/http reads 256 KiB of a body that the handler has not read
+)
+
+// late charges what a connection has received over HTTP/1.1 after the response to a request, such as the rest of its body,
+// beyond some bytes of the next one. It does not wait: the next request may be that of another organization. Without an
+// organization, the next request of that kind pays.
+func (c *Conn) late(next int64) {
+	bytes := c.overhead.Load() - next
+	if bytes <= 0 {
+		return
+	}
+	c.overhead.Add(-bytes)
+	cost := int(bytes / headerPart)
 	l := c.limiter
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if c.payer == "" {
-		c.paid = charge(c.paid, time.Now(), cost, ownRate, ownBurst)
+		c.owed += cost
 	} else {
 		l.chargeTo(c.payer, cost, rate)
 	}

@@ -96,7 +96,7 @@ func TestPace(t *testing.T) {
 			}
 		}, 0, rate},
 		{"telemetry", []string{"a", "a", "a"}, overFrames(telemetry), 0, rate},
-		{"telemetry without an organization", []string{"", "", ""}, overFrames(telemetry), 3 * (len(http2.ClientPreface) + each/(16<<10)*(9+frameCost) + each/smallRead*readCost - own), anonymousRate},
+		{"telemetry without an organization", []string{"", "", ""}, overFrames(telemetry), 3 * (len(http2.ClientPreface) + each/(16<<10)*(9+frameCost+readCost) - own), anonymousRate},
 		{"bytes without an organization", []string{"", "a"}, func(t *testing.T, c *Conn) {
 			c.Conn = stream{Reader: strings.NewReader(strings.Repeat("x", 32<<20))}
 			n, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{c}, make([]byte, 32<<10))
@@ -149,8 +149,8 @@ func TestPaceOfSharedConnections(t *testing.T) {
 		flooding.Go(func() { flood.pace(10*rate*runtime.GOMAXPROCS(0), ctx.Done()) })
 		flooding.Go(func() { nobody.pace(10*anonymousRate*runtime.GOMAXPROCS(0), ctx.Done()) })
 		synctest.Wait()
-		rest := func() { // of the body of a request, received after the response
-			proxy.Conn = stream{Reader: strings.NewReader(strings.Repeat("x", 2*maxAhead))}
+		rest := func(bytes int) { // of the body of a request, received after the response
+			proxy.Conn = stream{Reader: strings.NewReader(strings.Repeat("x", bytes))}
 			_, err := io.Copy(io.Discard, struct{ io.Reader }{proxy})
 			require.NoError(t, err)
 		}
@@ -172,16 +172,52 @@ func TestPaceOfSharedConnections(t *testing.T) {
 		for range own / requestCost / 2 {
 			require.False(t, waits(""), "rejected requests")
 		}
-		rest()
+		rest(256 << 10)
 		require.Equal(t, debt, l.paid["b"])
 		require.False(t, waits("b"))
-		rest()
-		require.True(t, l.paid["b"].After(debt))
+		debt = l.paid["b"]
+		rest(20 << 10)
+		require.Equal(t, debt, l.paid["b"])
 		require.False(t, waits("c"))
+		require.True(t, l.paid["b"].After(debt))
+		require.Equal(t, requestCost+usualHeader/headerPart, int(l.paid["c"].Sub(began.Add(-burst))*rate*time.Duration(runtime.GOMAXPROCS(0))/time.Second)+1)
 		require.True(t, waits("a"))
 		require.Greater(t, time.Since(began), 9*time.Second)
 		cancel()
 		flooding.Wait()
+	})
+}
+
+// TestResponse: a request without an organization waits before its response, and pays for what came after the one before.
+// More than the rest of a body waits itself.
+func TestResponse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Config{Limit: 2})
+		client := l.add(&remote{addr: "1"})
+		began := time.Now()
+		var responded time.Duration
+		request := func() {
+			l.Paced(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(http.StatusEarlyHints)
+				_, _ = w.Write(nil)
+				responded = time.Since(began)
+			})).ServeHTTP(httptest.NewRecorder(), &http.Request{RemoteAddr: "1"})
+			require.Equal(t, responded, time.Since(began))
+		}
+		send := func(bytes int) {
+			client.Conn = stream{Reader: strings.NewReader(strings.Repeat("x", bytes))}
+			_, err := io.Copy(io.Discard, struct{ io.Reader }{client})
+			require.NoError(t, err)
+		}
+		request()
+		send(256 << 10)
+		require.Zero(t, time.Since(began))
+		request()
+		total := requestCost + 256<<10/headerPart
+		require.InDelta(t, duration(total, anonymousRate*runtime.GOMAXPROCS(0))-burst, responded, float64(5*time.Millisecond))
+		began = time.Now()
+		send(32 << 20)
+		require.Greater(t, time.Since(began), 10*time.Second)
 	})
 }
 
