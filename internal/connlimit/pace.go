@@ -46,7 +46,7 @@ const (
 
 // Paced returns a handler for HTTP/1.1 that limits the rate of requests: up to 4,096 a second of an organization for each
 // processor, or 512 of the connections without one, and fewer with long headers, small chunks, or bodies that next does
-// not read. Requests wait in Turn, or their responses end later. Without an organization, the first of a connection do not.
+// not read. Requests wait in Turn, or their responses begin later. Without an organization, the first of a connection do not.
 func (l *Limiter) Paced(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		l.mu.Lock()
@@ -177,7 +177,7 @@ func (b content) Read(p []byte) (int, error) {
 // TLS and the buffers of readers.
 const maxAhead = 32 << 10
 
-// settle charges the end of a request over HTTP/1.1. A request that has had its turn does not wait again, others pay now.
+// settle charges a request over HTTP/1.1 before its response. A request that has had its turn does not wait again, others pay now.
 func (c *Conn) settle(cost int, done <-chan struct{}) {
 	cost += c.received()
 	c.limiter.mu.Lock()
