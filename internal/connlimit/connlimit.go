@@ -208,7 +208,8 @@ func (c *Conn) Read(p []byte) (int, error) {
 	if n > 0 {
 		switch {
 		case c.plain.Load():
-			if c.overhead.Add(int64(max(n, fewBytes))) <= maxAhead {
+			// What has just arrived may be content that a handler is reading.
+			if n := int64(max(n, fewBytes)); c.overhead.Add(n)-n <= maxAhead {
 				break
 			}
 			if c.handling.Load() || c.between.Add(maxAhead) > maxBetween {

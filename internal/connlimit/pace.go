@@ -30,8 +30,8 @@ const (
 )
 
 // A connection over HTTP/2, or without an organization, has a small rate of its own. So a client that is about to send a
-// credential does not wait behind others, nor does a regular probe, nor another organization behind the same proxy. The
-// burst is enough for the handshake of TLS and a first request with a header of 3 KiB.
+// credential does not wait behind others, nor does a probe every two seconds, nor another organization behind the same
+// proxy. The burst is enough for the handshake of TLS and a first request with a header of 3 KiB.
 const (
 	ownRate   = 128             // cost a second
 	ownBurst  = 6 * time.Second // of this rate
@@ -247,7 +247,7 @@ func (c *Conn) pace(cost int, done <-chan struct{}) {
 	c.wait(wait, known, done, refund)
 }
 
-// wait waits until one of the channels is closed, or the connection, which calls refund.
+// wait waits. It calls refund when one of the channels or the connection is closed before: nobody waits any more.
 func (c *Conn) wait(wait time.Duration, known, done <-chan struct{}, refund func()) {
 	if wait <= 0 {
 		return
@@ -256,11 +256,12 @@ func (c *Conn) wait(wait time.Duration, known, done <-chan struct{}, refund func
 	defer turn.Stop()
 	select {
 	case <-turn.C:
+		return
 	case <-known:
 	case <-c.gone:
-		refund() // the server does not handle what has been read
 	case <-done:
 	}
+	refund()
 }
 
 // renew ends a call over HTTP/2 on a connection without an organization. If the connection has used a third of its own
@@ -316,17 +317,21 @@ func (l *Limiter) pay(c *Conn, cost int) (wait time.Duration, known <-chan struc
 // sharedConns is the key of the rate of connections over HTTP/2 that several organizations have used.
 const sharedConns = "shared"
 
+// maxWait is the longest wait: responses have to be written before http.Server.WriteTimeout.
+const maxWait = 30 * time.Second
+
 // chargeTo charges a cost to the rate with a key, for each processor. It returns how long to wait and what takes the charge
 // back. The caller holds the lock.
 func (l *Limiter) chargeTo(key string, cost, perSecond int) (wait time.Duration, refund func()) {
 	now := time.Now()
 	perSecond *= runtime.GOMAXPROCS(0)
-	paid := charge(l.paid[key], now, cost, perSecond, burst)
+	before := charge(l.paid[key], now, 0, perSecond, burst)
+	paid := before.Add(min(duration(cost, perSecond), max(0, maxWait-before.Sub(now))))
 	l.paid[key] = paid
 	return paid.Sub(now), func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.paid[key] = l.paid[key].Add(-duration(cost, perSecond))
+		l.paid[key] = l.paid[key].Add(before.Sub(paid))
 	}
 }
 

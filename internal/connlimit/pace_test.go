@@ -391,6 +391,21 @@ func TestDebt(t *testing.T) {
 		began = time.Now()
 		client.pace(2, nil)
 		require.Zero(t, time.Since(began))
+
+		// Clients that go while their responses wait leave nothing, and nobody waits for long.
+		gone, cancel := context.WithCancel(t.Context())
+		for i := range 50 {
+			conn := l.add(&remote{addr: "gone " + strconv.Itoa(i)})
+			waiting.Go(func() { conn.pace(60*rate, gone.Done()) })
+		}
+		synctest.Wait()
+		client.pace(own, nil)
+		require.Equal(t, maxWait, time.Since(began))
+		cancel()
+		waiting.Wait()
+		began = time.Now()
+		client.pace(own, nil)
+		require.Less(t, time.Since(began), time.Second)
 	})
 }
 
