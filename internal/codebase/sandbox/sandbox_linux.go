@@ -89,8 +89,11 @@ func become(limits string, argv []string) error {
 		return fmt.Errorf("drop privileges: %w", err)
 	}
 	// RLIMIT_DATA counts private writable memory. RLIMIT_AS would count address space that the Go runtime reserves. This
-	// process may already have more, so from here on it allocates as little as possible.
+	// process may already have more, above all with the race detector, so what it allocates from here on has to fit into
+	// what a collection has freed.
 	environment := os.Environ()
+	runtime.KeepAlive(make([]byte, spare))
+	runtime.GC()
 	debug.SetGCPercent(-1)
 	if l.Memory > 0 {
 		if err := lower(unix.RLIMIT_DATA, uint64(l.Memory)); err != nil {
@@ -104,6 +107,9 @@ func become(limits string, argv []string) error {
 	}
 	return fmt.Errorf("execute %s: %w", argv[0], syscall.Exec(argv[0], argv, environment))
 }
+
+// spare is memory for what this process allocates under the limit of memory.
+const spare = 1 << 20
 
 // lower sets a limit that is not above the hard limit of this process.
 func lower(resource int, limit uint64) error {
