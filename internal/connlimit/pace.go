@@ -177,7 +177,8 @@ func (b content) Read(p []byte) (int, error) {
 // TLS and the buffers of readers.
 const maxAhead = 32 << 10
 
-// settle charges a request over HTTP/1.1 before its response. A request that has had its turn does not wait again, others pay now.
+// settle charges a request over HTTP/1.1 before its response. A request that has had its turn does not wait again, others
+// pay now.
 func (c *Conn) settle(cost int, done <-chan struct{}) {
 	cost += c.received()
 	c.limiter.mu.Lock()
