@@ -248,7 +248,7 @@ func (c *Conn) pace(cost int, done <-chan struct{}) {
 	c.wait(wait, known, done, refund)
 }
 
-// wait waits. It calls refund when one of the channels or the connection is closed before: nobody waits any more.
+// wait waits for a duration. It returns early and calls refund when one of the channels or the connection is closed.
 func (c *Conn) wait(wait time.Duration, known, done <-chan struct{}, refund func()) {
 	if wait <= 0 {
 		return

@@ -140,14 +140,14 @@ func TestPace(t *testing.T) {
 func TestPaceOfSharedConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Config{Limit: 3})
-		flood, nobody, proxy := l.add(&remote{addr: "1"}), l.add(&remote{addr: "3"}), l.add(&remote{addr: "2"})
+		flood, anonymous, proxy := l.add(&remote{addr: "1"}), l.add(&remote{addr: "3"}), l.add(&remote{addr: "2"})
 		flood.Identify("a")
 		proxy.Identify("a")
 		began := time.Now()
 		ctx, cancel := context.WithCancel(t.Context())
 		var flooding sync.WaitGroup
 		flooding.Go(func() { flood.pace(10*rate*runtime.GOMAXPROCS(0), ctx.Done()) })
-		flooding.Go(func() { nobody.pace(10*anonymousRate*runtime.GOMAXPROCS(0), ctx.Done()) })
+		flooding.Go(func() { anonymous.pace(10*anonymousRate*runtime.GOMAXPROCS(0), ctx.Done()) })
 		synctest.Wait()
 		rest := func(bytes int) { // of the body of a request, received after the response
 			proxy.Conn = stream{Reader: strings.NewReader(strings.Repeat("x", bytes))}
@@ -392,7 +392,7 @@ func TestDebt(t *testing.T) {
 		client.pace(2, nil)
 		require.Zero(t, time.Since(began))
 
-		// Clients that go while their responses wait leave nothing, and nobody waits for long.
+		// Requests whose clients close their connections are not charged, and no wait is longer than maxWait.
 		gone, cancel := context.WithCancel(t.Context())
 		for i := range 50 {
 			conn := l.add(&remote{addr: "gone " + strconv.Itoa(i)})
