@@ -141,8 +141,6 @@ func (c *agentServeCmd) Run(e *environment) (err error) {
 	go func() {
 		if certificate != nil {
 			go certificate.Run(background)
-			served <- srv.ServeTLS(l, "", "")
-			return
 		}
 		served <- srv.Serve(l)
 	}()

@@ -85,13 +85,7 @@ func TestOnlyHTTP1(t *testing.T) {
 		}
 		srv, limited := newHTTPServer(l, http.NotFoundHandler(), tlsConfig, 10, slog.New(slog.DiscardHandler))
 		var serving sync.WaitGroup
-		serving.Go(func() {
-			if secure {
-				_ = srv.ServeTLS(limited, "", "")
-			} else {
-				_ = srv.Serve(limited)
-			}
-		})
+		serving.Go(func() { _ = srv.Serve(limited) })
 		if secure {
 			conn, err := tls.Dial("tcp", l.Addr().String(), config)
 			require.NoError(t, err)

@@ -452,7 +452,7 @@ func newHTTPServer(l net.Listener, h http.Handler, tlsConfig *tls.Config, limit 
 	protocols.SetHTTP1(true)
 	return &http.Server{
 		Handler:   limiter.Handler(h),
-		TLSConfig: tlsConfig,
+		ConnState: limiter.ConnState,
 		// The general handler of OPTIONS * would respond without the handler, which limits requests.
 		DisableGeneralOptionsHandler: true,
 		ReadHeaderTimeout:            arrivalTimeout,
@@ -462,19 +462,14 @@ func newHTTPServer(l net.Listener, h http.Handler, tlsConfig *tls.Config, limit 
 		MaxHeaderBytes:               maxHeader,
 		Protocols:                    &protocols,
 		ErrorLog:                     slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
-	}, limiter.Listener(l)
+	}, limiter.HTTPListener(l, tlsConfig)
 }
 
 func (s *server) serveHTTP(l net.Listener, h http.Handler, tlsConfig *tls.Config) {
 	srv, l := newHTTPServer(l, h, tlsConfig, s.cfg.MaxConnections, s.logger)
 	s.servers = append(s.servers, srv)
 	s.goServe("HTTP", func() error {
-		var err error
-		if tlsConfig != nil {
-			err = srv.ServeTLS(l, "", "")
-		} else {
-			err = srv.Serve(l)
-		}
+		err := srv.Serve(l)
 		if errors.Is(err, http.ErrServerClosed) {
 			return nil
 		}

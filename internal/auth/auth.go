@@ -110,7 +110,7 @@ func (a *Authenticator) Authenticate(ctx context.Context, authorizationHeader, r
 	}
 	switch assay.ErrorCode(err) {
 	case assay.CodeInvalidAPIKey, assay.CodeInvalidToken:
-		if wait := a.failures.Take(AddressOf(remoteAddr), a.now()); wait > 0 {
+		if wait := a.failures.Take(fair.AddressOf(remoteAddr), a.now()); wait > 0 {
 			return nil, errTooManyFailures(wait)
 		}
 	}
@@ -187,7 +187,7 @@ func (a *Authenticator) lookup(ctx context.Context, id, remoteAddr string) (*ass
 	if e := a.cached(id, start); e != nil {
 		return e.key, nil
 	}
-	if a.failures != nil && a.failures.Wait(AddressOf(remoteAddr), start) > 0 {
+	if a.failures != nil && a.failures.Wait(fair.AddressOf(remoteAddr), start) > 0 {
 		return a.indexed(ctx, id)
 	}
 	// Concurrent requests for a key share one lookup when its entry has expired.

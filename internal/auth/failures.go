@@ -14,22 +14,6 @@ import (
 	"assay/internal/fair"
 )
 
-// AddressOf returns the prefix by which clients are counted: an IPv4 address, or the /64 of an IPv6 address, because
-// one client usually has a whole /64. All addresses that are not IP addresses, such as Unix sockets, share the zero
-// Prefix.
-func AddressOf(remoteAddr string) netip.Prefix {
-	a, err := netip.ParseAddrPort(remoteAddr)
-	if err != nil {
-		return netip.Prefix{}
-	}
-	address, bits := a.Addr().Unmap().WithZone(""), 64
-	if address.Is4() {
-		bits = 32
-	}
-	prefix, _ := address.Prefix(bits) // fails only for an invalid number of bits
-	return prefix
-}
-
 func errTooManyFailures(after time.Duration) error {
 	return assay.WithRetryAfter(assay.Errorf(assay.CodeRateLimited, "too many failed authentications from this address"), after)
 }
@@ -53,7 +37,7 @@ func NewFailureLimiter(perMinute int, now func() time.Time) *FailureLimiter {
 // Refuse returns CodeRateLimited, with a method RetryAfter() time.Duration, for a client that has failed too often,
 // else nil. remoteAddr is host and port. known is the name of a known client, else "".
 func (l *FailureLimiter) Refuse(remoteAddr, known string) error {
-	wait := l.addresses.Wait(AddressOf(remoteAddr), l.now())
+	wait := l.addresses.Wait(fair.AddressOf(remoteAddr), l.now())
 	if known != "" {
 		wait = l.known.Wait(known, l.now())
 	}
@@ -69,7 +53,7 @@ func (l *FailureLimiter) Failed(remoteAddr, known string) {
 		l.known.Take(known, l.now())
 		return
 	}
-	l.addresses.Take(AddressOf(remoteAddr), l.now())
+	l.addresses.Take(fair.AddressOf(remoteAddr), l.now())
 }
 
 // keyIndex caches the live keys of all organizations, for lookups that would otherwise cause too many queries. It is

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"assay"
-	"assay/internal/auth"
 	"assay/internal/codebase/source"
 	"assay/internal/fair"
 )
@@ -96,7 +95,7 @@ func (s *server) webhook(w http.ResponseWriter, r *http.Request, kind string) (a
 		w.Header().Set("Allow", http.MethodPost)
 		return nil, assay.Errorf(assay.CodeMethodNotAllowed, "this path does not support the method")
 	}
-	arriving := &webhookBody{ReadCloser: r.Body, bodies: s.webhooks.bodies, address: auth.AddressOf(r.RemoteAddr).String()}
+	arriving := &webhookBody{ReadCloser: r.Body, bodies: s.webhooks.bodies, address: fair.AddressOf(r.RemoteAddr).String()}
 	defer arriving.release()
 	r.Body = arriving
 	// A test's writer has no deadlines.

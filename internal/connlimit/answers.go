@@ -15,7 +15,7 @@ const (
 )
 
 // answer is a ResponseWriter that counts a large response, by its Content-Length, for the
-// organization of the connection. An organization above its share gets status 503 instead.
+// organization of the request. An organization above its share gets status 503 instead.
 type answer struct {
 	http.ResponseWriter
 	conn         *Conn
@@ -55,7 +55,7 @@ func (a *answer) Write(p []byte) (int, error) {
 func (a *answer) hold(size int64) bool {
 	l := a.conn.limiter
 	l.mu.Lock()
-	organization := a.conn.organization
+	organization := a.conn.payer
 	l.mu.Unlock()
 	if !l.answers.Acquire(organization, size) {
 		return false

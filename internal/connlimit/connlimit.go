@@ -5,6 +5,7 @@ package connlimit
 import (
 	"container/list"
 	"context"
+	"crypto/tls"
 	"errors"
 	"maps"
 	"net"
@@ -40,7 +41,8 @@ type Limiter struct {
 	shares  *fair.Shares          // connections by organization
 	conns   map[string]*list.List // of *Conn by organization, most recently used last
 	answers *fair.Limiter         // bytes of large responses by organization
-	paid    map[string]time.Time  // by organization: when the rate has caught up with its requests and frames
+	paid    map[string]time.Time  // by key of a rate: when it has caught up with its requests and frames
+	sweep   int                   // number of these keys at which the ones without a debt are forgotten
 	closed  uint64                // to make room
 	refused uint64                // for lack of room
 
@@ -66,6 +68,11 @@ type Conn struct {
 	between  atomic.Int64 // over HTTP/1.1: bytes received since the last request
 	overhead atomic.Int64 // bytes received and not charged, without the content of bodies that a handler has read
 
+	// Over HTTP/1.1.
+	secure    *tls.Conn   // nil without TLS
+	begun     atomic.Bool // the header of a request has arrived, and the request has not ended
+	truncated atomic.Bool // the header had too many lines
+
 	// Guarded by limiter.mu.
 	organization string // that the connection counts for: of the last request with one; "" before it
 	turned       bool   // over HTTP/1.1: the request has been charged in Turn
@@ -73,6 +80,7 @@ type Conn struct {
 	shared       bool   // requests of several organizations have used it
 	payer        string // over HTTP/1.1: organization of the request in flight, or of the last one; "" if it has none yet
 	owed         int    // over HTTP/1.1: by the next request without an organization
+	responding   bool   // over HTTP/1.1: a response waits
 	requests     int    // in flight
 	place        *list.Element
 	removed      bool
@@ -278,6 +286,9 @@ func (l *Limiter) add(of net.Conn) *Conn {
 		} else {
 			l.closed++
 			l.remove(evicted)
+			if evicted.responding { // it closes the connection
+				evicted = nil
+			}
 		}
 	}
 	if c != nil {

@@ -10,8 +10,8 @@
 // header of a request has arrived. If none is idle, a request is interrupted: the newest one of an organization, or
 // the oldest one without an accepted credential.
 //
-// Paced limits the requests of an organization over HTTP/1.1, and Framed its HTTP/2 frames that carry no telemetry, such
-// as the headers of requests.
+// HTTPListener drops the lines of a header above a limit. Paced limits the requests of an organization over HTTP/1.1, and
+// Framed its HTTP/2 frames that carry no telemetry, such as the headers of requests.
 //
 // A reverse proxy sends requests of many organizations over a few connections. Each counts for the organization of
 // its last request, and the proxy has to limit its own clients. A request is still charged to its own

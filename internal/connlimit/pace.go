@@ -5,11 +5,14 @@ package connlimit
 import (
 	"context"
 	"io"
+	"maps"
+	"math/rand/v2"
 	"net/http"
 	"runtime"
 	"time"
 
 	"assay"
+	"assay/internal/fair"
 )
 
 // Clients can send requests without waiting for responses, and HTTP/2 clients also control frames that the server has to
@@ -40,8 +43,9 @@ const (
 
 // Parts of the bytes that count.
 const (
-	headerPart = 16 // of what is received over HTTP/1.1, except content that a handler reads, and of a HEADERS frame
-	readPart   = 32 // of a read without an organization
+	headerPart  = 16  // of what is received over HTTP/1.1, except content that a handler reads, and of a HEADERS frame
+	readPart    = 32  // of a read without an organization
+	contentPart = 128 // of content that a handler reads, which counts like a header
 )
 
 // Paced returns a handler for HTTP/1.1 that limits the rate of requests: up to 4,096 a second of an organization for each
@@ -61,9 +65,13 @@ func (l *Limiter) Paced(next http.Handler) http.Handler {
 		}
 		c.begin()
 		defer c.handling.Store(false)
-		cost := 0
+		lines := 0
 		for _, values := range r.Header {
-			cost += lineCost * len(values)
+			lines += len(values)
+		}
+		if c.secure != nil {
+			state := c.secure.ConnectionState()
+			r.TLS = &state
 		}
 		if r.Body != nil && r.Body != http.NoBody {
 			body := r.Body
@@ -72,19 +80,28 @@ func (l *Limiter) Paced(next http.Handler) http.Handler {
 		}
 		// The request does not wait, or pay, for the organization of the one before it: on the connection of a proxy that
 		// may have been another one, or none.
-		p := &paced{ResponseWriter: w, conn: c, cost: cost, done: r.Context().Done()}
+		p := &paced{ResponseWriter: w, conn: c, cost: lines * lineCost, ctx: r.Context()}
 		defer p.end()
+		if c.truncated.Load() {
+			p.cost += connCost // more than is free on a new connection
+			w.Header().Set("Connection", "close")
+			http.Error(p, "the header has too many lines", http.StatusRequestHeaderFieldsTooLarge)
+			return
+		}
 		next.ServeHTTP(p, r)
 	})
 }
 
 // paced is a ResponseWriter that settles the request before the response begins: a client that has all of a response may
 // send the next request, which must not wait for this one.
+//
+// The response closes the connection if the client has stopped sending, because requests that it has sent before would not
+// wait, and if the connection has been evicted.
 type paced struct {
 	http.ResponseWriter
 	conn    *Conn
 	cost    int
-	done    <-chan struct{}
+	ctx     context.Context // of the request
 	settled bool
 }
 
@@ -108,7 +125,9 @@ func (p *paced) Write(b []byte) (int, error) {
 func (p *paced) settle() {
 	if !p.settled {
 		p.settled = true
-		p.conn.settle(p.cost, p.done)
+		if evicted := p.conn.settle(p.cost, p.ctx.Done()); evicted || p.ctx.Err() != nil {
+			p.Header().Set("Connection", "close")
+		}
 	}
 }
 
@@ -169,7 +188,7 @@ type content struct {
 // Read implements io.Reader.
 func (b content) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	b.conn.overhead.Add(-int64(n))
+	b.conn.overhead.Add(int64(n/contentPart - n))
 	return n, err
 }
 
@@ -178,24 +197,30 @@ func (b content) Read(p []byte) (int, error) {
 const maxAhead = 32 << 10
 
 // settle charges a request over HTTP/1.1 before its response. A request that has had its turn does not wait again, others
-// pay now.
-func (c *Conn) settle(cost int, done <-chan struct{}) {
+// pay now. It reports whether the connection has been evicted.
+func (c *Conn) settle(cost int, done <-chan struct{}) (evicted bool) {
 	cost += c.received()
 	c.limiter.mu.Lock()
 	turned := c.turned
 	if c.payer == "" {
 		cost, c.owed = cost+c.owed, 0
 	}
+	c.responding = true
 	c.limiter.mu.Unlock()
 	if turned {
 		c.limiter.pay(c, cost)
 	} else {
 		c.pace(requestCost+cost, done)
 	}
+	c.limiter.mu.Lock()
+	defer c.limiter.mu.Unlock()
+	c.responding = false
+	return c.removed
 }
 
 // begin begins a request over HTTP/1.1.
 func (c *Conn) begin() {
+	c.begun.Store(true)
 	c.handling.Store(true)
 	c.between.Store(0)
 	c.limiter.mu.Lock()
@@ -296,7 +321,7 @@ func (l *Limiter) pay(c *Conn, cost int) (wait time.Duration, known <-chan struc
 	case c.plain.Load():
 		organization = c.payer
 	case c.shared:
-		organization = sharedConns
+		organization = sharedConns + fair.AddressOf(c.peer).String()
 	}
 	anonymous := organization == ""
 	if anonymous {
@@ -315,25 +340,40 @@ func (l *Limiter) pay(c *Conn, cost int) (wait time.Duration, known <-chan struc
 	return wait, known, refund
 }
 
-// sharedConns is the key of the rate of connections over HTTP/2 that several organizations have used.
-const sharedConns = "shared"
+// sharedConns and an address are the key of the rate of connections over HTTP/2 that several organizations have used.
+const sharedConns = "shared "
 
-// maxWait is the longest wait: responses have to be written before http.Server.WriteTimeout.
-const maxWait = 30 * time.Second
+// maxWait is the longest wait. A connection waits for one request or read at a time, so thousands of them cause little
+// work even if none waits for longer.
+const maxWait = 3 * time.Second
 
 // chargeTo charges a cost to the rate with a key, for each processor. It returns how long to wait and what takes the charge
 // back. The caller holds the lock.
 func (l *Limiter) chargeTo(key string, cost, perSecond int) (wait time.Duration, refund func()) {
 	now := time.Now()
+	l.forget(now)
 	perSecond *= runtime.GOMAXPROCS(0)
 	before := charge(l.paid[key], now, 0, perSecond, burst)
-	paid := before.Add(min(duration(cost, perSecond), max(0, maxWait-before.Sub(now))))
+	paid := before.Add(duration(cost, perSecond))
+	if wait = paid.Sub(now); wait > maxWait {
+		paid = now.Add(maxWait)
+		wait = maxWait/2 + rand.N(maxWait/2) // otherwise all waits would end together
+	}
 	l.paid[key] = paid
-	return paid.Sub(now), func() {
+	return wait, func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.paid[key] = l.paid[key].Add(before.Sub(paid))
 	}
+}
+
+// forget deletes the rates without a debt when there are twice as many rates as after the last time.
+func (l *Limiter) forget(now time.Time) {
+	if len(l.paid) < l.sweep {
+		return
+	}
+	maps.DeleteFunc(l.paid, func(_ string, paid time.Time) bool { return paid.Before(now.Add(-burst)) })
+	l.sweep = 2*len(l.paid) + 100
 }
 
 // charge returns when a rate will have caught up with a further cost, given when it has caught up with the previous

@@ -3,6 +3,7 @@
 package connlimit
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"io"
@@ -182,7 +183,7 @@ func TestPaceOfSharedConnections(t *testing.T) {
 		require.True(t, l.paid["b"].After(debt))
 		require.Equal(t, requestCost+usualHeader/headerPart, int(l.paid["c"].Sub(began.Add(-burst))*rate*time.Duration(runtime.GOMAXPROCS(0))/time.Second)+1)
 		require.True(t, waits("a"))
-		require.Greater(t, time.Since(began), 9*time.Second)
+		require.GreaterOrEqual(t, time.Since(began), maxWait/2)
 		cancel()
 		flooding.Wait()
 	})
@@ -243,9 +244,37 @@ func TestPaceOfSharedFrames(t *testing.T) {
 		require.NoError(t, proxy.Turn(t.Context(), "b"))
 		require.Zero(t, time.Since(began))
 		require.NoError(t, proxy.Turn(t.Context(), "a"))
-		require.Greater(t, time.Since(began), 9*time.Second)
+		require.GreaterOrEqual(t, time.Since(began), maxWait/2)
 		cancel()
 		flooding.Wait()
+
+		// Connections of other addresses have rates of their own.
+		for address, waits := range map[string]bool{"192.0.2.1:1": true, "192.0.2.1:2": true, "192.0.2.2:1": false} {
+			l.paid[sharedConns+"192.0.2.1/32"] = time.Now().Add(time.Second)
+			conn := l.add(&remote{addr: address})
+			conn.Identify("a")
+			conn.Identify("b")
+			began := time.Now()
+			conn.pace(own+1, nil)
+			require.Equal(t, waits, time.Since(began) > 0, address)
+		}
+	})
+}
+
+// TestRatesAreForgotten: the memory for rates does not grow with all keys that have ever been used.
+func TestRatesAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Config{Limit: 1})
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.chargeTo("debt", 60*rate, rate)
+		for i := range 10_000 {
+			l.chargeTo(strconv.Itoa(i), 1, rate)
+			time.Sleep(burst / 10)
+			require.Less(t, len(l.paid), 200)
+		}
+		wait, _ := l.chargeTo("debt", 1, rate)
+		require.Negative(t, wait, "an old debt")
 	})
 }
 
@@ -281,7 +310,7 @@ func TestRenew(t *testing.T) {
 			require.NoError(t, err)
 			longest = max(longest, time.Since(began))
 		}
-		require.Greater(t, longest, 9*time.Second)
+		require.GreaterOrEqual(t, longest, maxWait/2)
 		cancel()
 		flooding.Wait()
 	})
@@ -400,7 +429,8 @@ func TestDebt(t *testing.T) {
 		}
 		synctest.Wait()
 		client.pace(own, nil)
-		require.Equal(t, maxWait, time.Since(began))
+		require.GreaterOrEqual(t, time.Since(began), maxWait/2)
+		require.Less(t, time.Since(began), maxWait)
 		cancel()
 		waiting.Wait()
 		began = time.Now()
@@ -468,7 +498,7 @@ func TestPaceBodies(t *testing.T) {
 		{"small chunks", tiny, readAll, least + 75<<10/headerPart, least + 84<<10/headerPart},
 		{"small chunks that nothing reads", tiny, ignore, least + 90<<10/headerPart, least + 98<<10/headerPart},
 		{"large chunks", large, readAll, least, 2 * least},
-		{"a body of known length", whole, readAll, least, 2 * least},
+		{"a body of known length", whole, readAll, least + 120<<10/contentPart/headerPart, least + 130<<10/contentPart/headerPart + headerPart},
 		{"a body of known length that nothing reads", whole, ignore, least + 120<<10/headerPart, least + 130<<10/headerPart},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -504,4 +534,64 @@ func TestPaceBodies(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestHalfClosedRace: a client that stops sending gets no more responses than it would without waiting.
+func TestHalfClosedRace(t *testing.T) {
+	l := New(Config{Limit: 1})
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	srv := &http.Server{ConnState: l.ConnState, Handler: l.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "ok")
+	}))}
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = srv.Serve(l.HTTPListener(inner, nil)) })
+	client, err := net.Dial("tcp", inner.Addr().String())
+	require.NoError(t, err)
+	l.mu.Lock()
+	l.paid[""] = time.Now().Add(time.Hour) // all wait, but the first ones of the connection
+	l.mu.Unlock()
+	_, err = io.WriteString(client, strings.Repeat("GET / HTTP/1.1\r\nHost:\r\n\r\n", 60))
+	require.NoError(t, err)
+	require.NoError(t, client.(*net.TCPConn).CloseWrite())
+	answers := bufio.NewReader(client)
+	for n, closes := 0, false; !closes; n++ {
+		require.Less(t, n, 10)
+		res, err := http.ReadResponse(answers, nil)
+		require.NoError(t, err)
+		_, err = io.Copy(io.Discard, res.Body)
+		require.NoError(t, err)
+		closes = res.Close
+	}
+	_ = client.Close()
+	require.NoError(t, srv.Close())
+	serving.Wait()
+}
+
+// TestEvictedResponse: a request whose response waits is responded to when its connection gives way to another one.
+func TestEvictedResponse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Config{Limit: 1})
+		first := &remote{addr: "1"}
+		l.add(first).pace(own, nil)
+		l.paid[""] = time.Now().Add(time.Hour)
+		began := time.Now()
+		w := httptest.NewRecorder()
+		var handling sync.WaitGroup
+		handling.Go(func() {
+			l.Paced(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })).
+				ServeHTTP(w, &http.Request{RemoteAddr: "1"})
+		})
+		synctest.Wait()
+		require.Zero(t, w.Body.Len())
+		require.NotNil(t, l.add(&remote{addr: "2"}))
+		handling.Wait()
+		require.Zero(t, time.Since(began))
+		require.Equal(t, "ok", w.Body.String())
+		require.Equal(t, "close", w.Header().Get("Connection"))
+		require.False(t, first.closed, "before the response")
+		open, closed, _ := l.Stats()
+		require.Equal(t, 1, open)
+		require.EqualValues(t, 1, closed)
+	})
 }

@@ -47,7 +47,7 @@ func (r *Receiver) newGRPCServer() *grpc.Server {
 		grpc.InTapHandle(admit),
 		grpc.ConnectionTimeout(r.cfg.ArrivalTimeout),
 		grpc.MaxConcurrentStreams(maxStreams),
-		grpc.MaxHeaderListSize(maxHeaderBytes),
+		grpc.MaxHeaderListSize(maxHeaderList),
 		// Use static windows. Dynamic ones would let a sender fill 16 MiB for each call that is not being read.
 		grpc.StaticStreamWindowSize(streamWindow),
 		grpc.StaticConnWindowSize(8 * streamWindow),
@@ -108,14 +108,22 @@ const (
 	maxHeaderValue  = 256 // bytes; the names of codecs that a client accepts
 )
 
-var errHeaders = status.Errorf(codes.ResourceExhausted, "the call has more than %d header fields, or more than %d bytes in one for the library", maxHeaderFields, maxHeaderValue)
+// maxHeaderList is the size of headers, as HTTP/2 counts it, above which the library ends a call without a status. A proxy
+// such as nginx takes that for a failure of the server and stops using it, so it is above what proxies accept by default:
+// 32 KiB for nginx, 60 KiB and 100 fields for Envoy.
+const maxHeaderList = 64 << 10
 
-// admit refuses calls with too many header fields and removes the fields that assay does not read. It makes the
+var errHeaders = status.Errorf(codes.ResourceExhausted, "the header of the call is longer than %d bytes, or has more than %d fields, or more than %d bytes in one for the library", maxHeaderBytes, maxHeaderFields, maxHeaderValue)
+
+// admit refuses calls with too long headers or too many fields and removes the fields that assay does not read. It makes the
 // context of the call cancelable by the call itself: there is no other way to stop waiting for a message.
 func admit(ctx context.Context, call *tap.Info) (context.Context, error) {
-	fields := 0
+	fields, size := 0, 0
 	for name, values := range call.Header {
 		fields += len(values)
+		for _, v := range values {
+			size += len(name) + len(v)
+		}
 		switch name {
 		case "content-type", "grpc-accept-encoding": // the library keeps them
 			for _, v := range values {
@@ -128,7 +136,7 @@ func admit(ctx context.Context, call *tap.Info) (context.Context, error) {
 			delete(call.Header, name)
 		}
 	}
-	if fields > maxHeaderFields {
+	if fields > maxHeaderFields || size > maxHeaderBytes {
 		return nil, errHeaders
 	}
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -18,7 +18,8 @@ import (
 	"assay/internal/receive"
 )
 
-// TestHeaderList: the server accepts 16 KiB of metadata, as on the other listeners.
+// TestHeaderList: the server accepts 16 KiB of metadata, as on the other listeners. It refuses more with a status, up to
+// what proxies forward.
 func TestHeaderList(t *testing.T) {
 	s := start(t, receive.Config{})
 	conn, err := grpc.NewClient(s.grpc, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -30,5 +31,7 @@ func TestHeaderList(t *testing.T) {
 		return err
 	}
 	require.NoError(t, export(12<<10))
-	require.Equal(t, codes.Internal, status.Code(export(17<<10)), "the client knows the server's limit")
+	require.Equal(t, codes.ResourceExhausted, status.Code(export(17<<10)))
+	require.Equal(t, codes.ResourceExhausted, status.Code(export(60<<10)))
+	require.Equal(t, codes.Internal, status.Code(export(65<<10)), "the client knows the limit of the server's library")
 }

@@ -37,8 +37,9 @@ const (
 func (r *Receiver) newHTTPServer() *http.Server {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true) // only: an HTTP/2 client can cause much work with frames that belong to no request
-	s := &http.Server{
-		Handler: r.connections[HTTP].Paced(r.HTTPHandler()),
+	return &http.Server{
+		Handler:   r.connections[HTTP].Paced(r.HTTPHandler()),
+		ConnState: r.connections[HTTP].ConnState,
 		// The general handler of OPTIONS * would respond without the handler, which limits requests.
 		DisableGeneralOptionsHandler: true,
 		ReadHeaderTimeout:            r.cfg.ArrivalTimeout,
@@ -49,10 +50,6 @@ func (r *Receiver) newHTTPServer() *http.Server {
 		Protocols:                    &protocols,
 		ErrorLog:                     slog.NewLogLogger(r.log.Handler(), slog.LevelDebug),
 	}
-	if r.cfg.TLS != nil {
-		s.TLSConfig = r.cfg.TLS.Clone()
-	}
-	return s
 }
 
 // HTTPHandler returns the handler of the OTLP/HTTP endpoints. Serve adds timeouts that the handler alone does not

@@ -226,15 +226,11 @@ func (r *Receiver) Serve(t Transport, l net.Listener) error {
 	if limiter == nil {
 		return fmt.Errorf("receive: unknown transport %q", t)
 	}
-	l = limiter.Listener(l)
 	var err error
-	switch {
-	case t == GRPC:
-		err = r.grpc.Serve(l)
-	case r.cfg.TLS != nil:
-		err = r.http.ServeTLS(l, "", "")
-	default:
-		err = r.http.Serve(l)
+	if t == GRPC {
+		err = r.grpc.Serve(limiter.Listener(l))
+	} else {
+		err = r.http.Serve(limiter.HTTPListener(l, r.cfg.TLS))
 	}
 	if errors.Is(err, grpc.ErrServerStopped) || errors.Is(err, http.ErrServerClosed) {
 		return nil

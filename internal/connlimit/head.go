@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package connlimit
+
+import (
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+)
+
+// Limits of a header over HTTP/1.1. Short lines take much more memory and time than their bytes.
+const (
+	maxLines = 128
+	maxRest  = 32 << 10 // bytes of a header with more lines that are read, for the client to read the response
+)
+
+// head counts the lines of a header while it arrives.
+type head struct {
+	lines  int // complete ones, with the request line
+	length int // of the next one, without its end
+	rest   int // bytes after the last line that is allowed
+	ended  bool
+}
+
+// next counts the next bytes. It returns them, in place, without those of lines above the limit.
+func (h *head) next(p []byte) []byte {
+	kept := p[:0]
+	for len(p) > 0 && !h.ended {
+		line, after, complete := bytes.Cut(p, []byte("\n"))
+		h.length += len(bytes.TrimRight(line, "\r"))
+		if line = p[:len(p)-len(after)]; h.lines <= maxLines || h.length == 0 {
+			kept = append(kept, line...)
+		} else {
+			h.rest += len(line)
+		}
+		if p = after; complete {
+			h.ended = h.lines > 0 && h.length == 0
+			h.lines, h.length = h.lines+1, 0
+		}
+	}
+	return append(kept, p...)
+}
+
+// HTTPListener is like Listener, for a server of HTTP/1.1 with its handler from Paced or Handler and ConnState. With a
+// config, connections use TLS. The lines of a header after the first 128 are not kept, and the request gets status 431.
+func (l *Limiter) HTTPListener(of net.Listener, config *tls.Config) net.Listener {
+	if config != nil {
+		config = config.Clone()
+		config.NextProtos = []string{"http/1.1"}
+	}
+	return &httpListener{l.Listener(of), config}
+}
+
+type httpListener struct {
+	net.Listener
+	config *tls.Config // nil: without TLS
+}
+
+// Accept implements net.Listener.
+func (l *httpListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	of := c.(*Conn)
+	if l.config != nil {
+		of.secure = tls.Server(of, l.config)
+		c = of.secure
+	}
+	return &httpConn{Conn: c, of: of}, nil
+}
+
+// httpConn is the HTTP/1.1 side of a connection.
+type httpConn struct {
+	net.Conn // without TLS
+	of       *Conn
+	head     head
+}
+
+// Read implements net.Conn. It leaves out what a header has after its last allowed line.
+func (c *httpConn) Read(p []byte) (int, error) {
+	for {
+		n, err := c.Conn.Read(p)
+		if e, ok := errors.AsType[tls.RecordHeaderError](err); ok && e.Conn != nil {
+			_, _ = io.WriteString(e.Conn, "HTTP/1.0 400 Bad Request\r\n\r\nthis address needs https\n") // it may not be HTTP
+		}
+		if n == 0 || c.of.begun.Load() {
+			return n, err
+		}
+		left := len(c.head.next(p[:n]))
+		if c.head.rest > 0 {
+			c.of.truncated.Store(true)
+			if c.head.rest > maxRest {
+				left = copy(p, "\n") // ends the header
+			}
+		}
+		if left > 0 || err != nil {
+			return left, err
+		}
+	}
+}
+
+// ConnState is for http.Server.ConnState. It notes the end of a request: what the connection then receives is the next
+// header.
+func (*Limiter) ConnState(of net.Conn, state http.ConnState) {
+	if c, ok := of.(*httpConn); ok && state == http.StateIdle {
+		c.head = head{}
+		c.of.begun.Store(false)
+	}
+}
