@@ -186,8 +186,8 @@ func hides(u *instrumentation.Uses, n *syntax.Node) bool {
 // or the second one changes the first one: JSON.stringify(user, redact).
 func argumentsHide(u *instrumentation.Uses, call *syntax.Node) bool {
 	args := call.Args()
-	if m := name(call); (m == "stringify" || m == "dumps") && len(args) > 1 && !constant(u, args[1]) && hides(u, args[1]) {
-		return true
+	if m := name(call); (m == "stringify" || m == "dumps") && len(args) > 1 && !constant(u, args[1]) {
+		return hides(u, args[1])
 	}
 	some := false
 	for _, a := range args[:min(len(args), maxExposing)] {

@@ -358,12 +358,13 @@ func (g golang) expr(e ast.Expr) *Node {
 		}
 		return n
 	case *ast.BinaryExpr:
+		x, y := g.expr(e.X), g.expr(e.Y)
 		if e.Op == token.ADD {
-			if n := concat(g.node(Template, e), g.expr(e.X), g.expr(e.Y)); n != nil {
+			if n := concat(g.node(Template, e), x, y); n != nil {
 				return n
 			}
 		}
-		return g.node(Operator, e, g.expr(e.X), g.expr(e.Y)).text(e.Op.String())
+		return g.node(Operator, e, x, y).text(e.Op.String())
 	case *ast.CompositeLit:
 		return g.composite(e)
 	case *ast.KeyValueExpr:
