@@ -141,16 +141,16 @@ func newPlace(f *check.Finding, t *text) *place {
 	c := f.Check
 	title := c.Title
 	if about := cmp.Or(f.About, f.Subject); about != "" {
-		title += ": " + clean(about)
+		title += ": " + clean(about, check.MaxName)
 	}
-	message := clean(f.Message)
+	message := clean(f.Message, check.MaxText)
 	names := check.Names{
-		AttributeKey: clean(f.Names.AttributeKey), MetricName: clean(f.Names.MetricName), SpanName: clean(f.Names.SpanName),
-		ScopeName: clean(f.Names.ScopeName), Service: f.Names.Service,
+		AttributeKey: clean(f.Names.AttributeKey, check.MaxName), MetricName: clean(f.Names.MetricName, check.MaxName),
+		SpanName: clean(f.Names.SpanName, check.MaxName), ScopeName: clean(f.Names.ScopeName, check.MaxName), Service: check.Cut(f.Names.Service, check.MaxName),
 	}
 	d := &Detail{
 		Column: column, EndLine: endLine, EndColumn: endColumn,
-		Subject: f.Subject, Symbol: f.Symbol, Names: names, Edits: f.Fix,
+		Subject: check.Cut(f.Subject, check.MaxName), Symbol: f.Symbol, Names: names, Edits: f.Fix,
 	}
 	d.Code, d.Mark, d.MarkEnd = t.excerpt(start, end)
 	return &place{
@@ -164,7 +164,7 @@ func newPlace(f *check.Finding, t *text) *place {
 	}
 }
 
-func clean(s string) string { return sensitive.Clean([]byte(s)) }
+func clean(s string, limit int) string { return check.Cut(sensitive.Clean([]byte(s)), limit) }
 
 // excerpt returns the line of start without sensitive data, or the part of a long line around it, and the range in it.
 func (t *text) excerpt(start, end int) (code string, mark, markEnd int) {

@@ -183,6 +183,7 @@ func (r *run) add(e Error) {
 		r.dropped++
 		return
 	}
+	e.Message = check.Cut(e.Message, check.MaxText)
 	r.errors = append(r.errors, e)
 }
 

@@ -554,3 +554,34 @@ func TestLimits(t *testing.T) {
 	require.Contains(t, r.Errors[0].Message, "findings: the others are not reported")
 	require.Equal(t, r.Findings, review(t, Options{Root: dir, Checks: []*check.Check{c}}).Findings)
 }
+
+// TestLongNames reviews code whose names are as long as its file, or longer: a text that repeats a constant.
+func TestLongNames(t *testing.T) {
+	long := strings.Repeat("*", 250_000)
+	functions := ""
+	for i := range 50 {
+		functions += strings.Repeat(" ", i) + "def " + strings.Repeat("f", 1000) + "(id):\n"
+	}
+	r := review(t, Options{Root: tree(t, map[string]string{
+		"span.py":      "from opentelemetry import trace\n\nA = \"" + long + "\"\n\ndef get(id):\n    with trace.get_tracer(\"shop\").start_as_current_span(f\"" + strings.Repeat("{A}", 30) + "{id}\"):\n        use()\n",
+		"format.py":    "from opentelemetry import trace\n\ndef get(id):\n    with trace.get_tracer(\"" + long + "\").start_as_current_span(\"" + long + "%s\" % id):\n        use()\n",
+		"metric.go":    "package a\n\nimport \"go.opentelemetry.io/otel\"\n\nvar counter, _ = otel.Meter(\"a\").Int64Counter(\"" + long + "_seconds\")\n",
+		"error.go":     "package a\n\nimport \"go.opentelemetry.io/otel\"\n\nfunc f(ctx context.Context) error {\n\tctx, span := otel.Tracer(\"a\").Start(ctx, \"" + long + "\")\n\tdefer span.End()\n\tif err := g(ctx); err != nil {\n\t\treturn err\n\t}\n\treturn nil\n}\n",
+		"symbol.py":    "from opentelemetry import trace\n\n" + functions + strings.Repeat(" ", 50) + "with trace.get_tracer(\"a\").start_as_current_span(f\"order {id}\"):\n" + strings.Repeat(" ", 51) + "use()\n",
+		"compose.yaml": "services:\n  " + strings.Repeat("s", 1000) + ":\n    environment:\n      OTEL_EXPORTER_OTLP_HEADERS: \"api-key=0f2d77a4c1b96e3d8a5f\"\n      OTEL_LOG_LEVEL: debug\n",
+	})})
+	require.Empty(t, r.Errors)
+	require.GreaterOrEqual(t, len(r.Findings), 7)
+	text, err := json.Marshal(r.Findings)
+	require.NoError(t, err)
+	require.Less(t, len(text), len(r.Findings)*8<<10)
+	for _, f := range r.Findings {
+		n := f.Detail.Names
+		for _, name := range []string{f.Detail.Subject, n.AttributeKey, n.MetricName, n.SpanName, n.ScopeName, n.Service} {
+			require.LessOrEqual(t, len(name), check.MaxName, f.Check)
+		}
+		for _, s := range []string{f.DisplayTitle, f.Summary, f.Detail.Symbol} {
+			require.LessOrEqual(t, len(s), check.MaxText, f.Check)
+		}
+	}
+}

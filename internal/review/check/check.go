@@ -8,6 +8,7 @@ import (
 	"assay/internal/review/configfile"
 	"assay/internal/review/instrumentation"
 	"assay/internal/review/syntax"
+	"assay/internal/safetext"
 )
 
 // Severity says how much a finding costs.
@@ -83,6 +84,18 @@ type Names struct {
 	AttributeKey, MetricName, SpanName, ScopeName, Service string
 }
 
+// Limits of the texts of a finding, in bytes, whatever the names in the code.
+const (
+	MaxName = 256 // of a name in a report: telemetry keeps no longer ones
+	// MaxText limits the other texts, and names as checks report them: to take sensitive data out of a name needs what
+	// follows it.
+	MaxText = 4 * MaxName
+	maxFix  = 16 << 10 // of the texts of its edits: a longer fix is none
+)
+
+// Cut returns a text of at most limit bytes, which ends in an ellipsis if it was longer.
+func Cut(s string, limit int) string { return safetext.Cut(s, limit-len("…")) }
+
 // Edit replaces a byte range of a file.
 type Edit struct {
 	Start, End int
@@ -115,8 +128,20 @@ func NewPass(c *Check, report func(Finding), keep func(any)) *Pass {
 // which are gone by then.
 func (p *Pass) Keep(v any) { p.keep(v) }
 
-// Report reports a finding. It fills in the check, and its severity if the finding has none.
+// Report reports a finding. It fills in the check, and its severity if the finding has none, and cuts long texts.
 func (p *Pass) Report(f Finding) {
+	for _, s := range []*string{
+		&f.Subject, &f.About, &f.Symbol, &f.Message, &f.Names.AttributeKey, &f.Names.MetricName, &f.Names.SpanName, &f.Names.ScopeName, &f.Names.Service,
+	} {
+		*s = Cut(*s, MaxText)
+	}
+	size := 0
+	for _, e := range f.Fix {
+		size += len(e.Text)
+	}
+	if size > maxFix {
+		f.Fix = nil
+	}
 	f.Check = p.Check
 	f.Severity = cmp.Or(f.Severity, p.Check.Severity)
 	p.report(f)
@@ -131,10 +156,11 @@ func (p *Pass) At(u *instrumentation.Uses, n *syntax.Node, f Finding) {
 	p.Report(f)
 }
 
-// Symbol returns the names of the functions and classes around a node, outermost first, with dots between them.
+// Symbol returns the names of the functions and classes around a node, outermost first, with dots between them. It leaves
+// out the outermost ones of a long symbol.
 func Symbol(n *syntax.Node) string {
 	name := ""
-	for p := n; p != nil; p = p.Enclosing(syntax.Func, syntax.Class) {
+	for p := n; p != nil && len(name) <= MaxText; p = p.Enclosing(syntax.Func, syntax.Class) {
 		if (p.Kind == syntax.Func || p.Kind == syntax.Class) && p.Text != "" {
 			if name != "" {
 				name = "." + name

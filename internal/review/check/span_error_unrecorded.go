@@ -96,8 +96,8 @@ func unrecorded(p *Pass, u *instrumentation.Uses, fn *syntax.Node, spans []*inst
 		if named != "" {
 			message = "The error path leaves the span `" + named + "` without recording the error or setting the status."
 		}
-		p.report(Finding{
-			Check: p.Check, Severity: p.Check.Severity, File: u.File.Path, Start: start, End: max(start, headEnd(n)), Symbol: Symbol(n),
+		p.Report(Finding{
+			File: u.File.Path, Start: start, End: max(start, headEnd(n)), Symbol: Symbol(n),
 			Subject: subject, Message: message, Names: Names{SpanName: named, ScopeName: s.Scope},
 		})
 	}

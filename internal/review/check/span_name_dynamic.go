@@ -37,11 +37,12 @@ var spanNameDynamic = &Check{
 			if part == nil || s != nil && helper(u, s, part) {
 				return
 			}
+			parts := constantParts(u, built)
 			f := Finding{
 				Severity: severity,
-				Subject:  constantParts(u, built),
+				Subject:  parts,
 				Message:  fmt.Sprintf("The span name contains `%s`, so that the number of names is not limited.", brief(u, part)),
-				Names:    Names{SpanName: constantParts(u, built)},
+				Names:    Names{SpanName: parts},
 			}
 			if s != nil {
 				f.Names.ScopeName = s.Scope
@@ -606,8 +607,9 @@ func packageValue(u *instrumentation.Uses, n *syntax.Node) bool {
 		!(n.Kind == syntax.Member && initialisms[n.Text])
 }
 
-// constantParts returns a built text with * in place of its variables.
+// constantParts returns a built text with * in place of its variables, of a long one somewhat more than MaxText bytes.
 func constantParts(u *instrumentation.Uses, n *syntax.Node) string {
+	begin := func(s string) string { return s[:min(len(s), MaxText+1)] }
 	parts := n.Children
 	if n.Kind == syntax.Call {
 		format, ok := u.Known(n.Arg(0))
@@ -617,19 +619,22 @@ func constantParts(u *instrumentation.Uses, n *syntax.Node) string {
 		if !ok {
 			return "*"
 		}
-		return verbs.ReplaceAllString(format, "*")
+		return verbs.ReplaceAllString(begin(format), "*")
 	}
 	if n.Kind == syntax.Operator && n.Text == "%" {
 		format, _ := u.Known(parts[0])
-		return verbs.ReplaceAllString(format, "*")
+		return verbs.ReplaceAllString(begin(format), "*")
 	}
 	var b strings.Builder
 	if n.Kind == syntax.Operator {
 		parts = operands(n)
 	}
 	for _, c := range parts {
+		if b.Len() > MaxText {
+			break
+		}
 		if s, ok := u.Known(c); ok {
-			b.WriteString(s)
+			b.WriteString(begin(s))
 		} else {
 			b.WriteByte('*')
 		}

@@ -217,13 +217,14 @@ func joins(n *syntax.Node) bool {
 	return n.Kind == syntax.Template || n.Kind == syntax.Operator && n.Text == "+"
 }
 
-// joined returns the text of a template or concatenation whose parts are literals and constants.
+// joined returns the text of a template or concatenation whose parts are literals and constants. Long ones are not known:
+// each use of a constant repeats its text.
 func (u *Uses) joined(n *syntax.Node) (string, bool) {
-	const maxParts = 16
+	const maxParts, maxBytes = 16, 64 << 10
 	var b strings.Builder
 	for i, c := range n.Children {
 		s, ok := u.constant(c)
-		if !ok || i == maxParts {
+		if !ok || i == maxParts || b.Len()+len(s) > maxBytes {
 			return "", false
 		}
 		b.WriteString(s)
