@@ -28,7 +28,8 @@ const (
 	maxInsights        = 10_000
 	telemetryPage      = 500
 	maxLinkedInsights  = 20
-	raisingShare       = 0.5 // of the observations, above which a finding gets worse
+	maxComparisons     = 1_000_000 // of findings with insights, each of which has up to 20 names
+	raisingShare       = 0.5       // of the observations, above which a finding gets worse
 	vcsURL             = "vcs.repository.url.full"
 	resourceAttributes = "resource_attributes" // evidence: those of an example, as JSON
 )
@@ -54,6 +55,20 @@ type evidence struct {
 type telemetry struct {
 	insights []evidence
 	services map[string][]*assay.Service // by name; all versions and environments
+
+	byService map[string][]*evidence // by name of the service, made when it is needed
+}
+
+// of returns the open insights of a service.
+func (t *telemetry) of(service string) []*evidence {
+	if t.byService == nil {
+		t.byService = make(map[string][]*evidence)
+		for i := range t.insights {
+			e := &t.insights[i]
+			t.byService[e.service] = append(t.byService[e.service], e)
+		}
+	}
+	return t.byService[service]
 }
 
 // readTelemetry reads the services and open insights of an organization.
@@ -155,18 +170,46 @@ func sameURL(a, b string) bool {
 	return plain(a) == plain(b)
 }
 
-// services are the services whose telemetry a repository sends. There may be as many as the organization has.
+// services are services whose telemetry a repository sends. There may be as many as the organization has.
 type services struct {
-	names []string
-	known map[string]bool
+	names    []string
+	insights map[string][]*evidence // of the services, by rule
+	passed   map[string]bool        // absolute rules: whether all of the services pass them
 }
 
-func newServices(names ...string) services {
-	s := services{names, make(map[string]bool, len(names))}
+func (t *telemetry) newServices(names ...string) *services {
+	s := &services{names, map[string][]*evidence{}, map[string]bool{}}
 	for _, name := range names {
-		s.known[name] = true
+		for _, e := range t.of(name) {
+			s.insights[e.rule] = append(s.insights[e.rule], e)
+		}
+	}
+	for _, rule := range absolute {
+		s.passed[rule] = len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { return !t.passes(name, rule) })
 	}
 	return s
+}
+
+// passes reports whether all versions of a service pass a rule.
+func (t *telemetry) passes(service, rule string) bool {
+	versions := t.services[service]
+	return len(versions) > 0 && !slices.ContainsFunc(versions, func(v *assay.Service) bool {
+		return v.Score == nil || !slices.Contains(v.Score.EvaluatedRuleIDs, rule) || slices.Contains(v.Score.FailedRuleIDs, rule)
+	})
+}
+
+// correlation joins the findings of a report to telemetry. Its work is linear in the findings, the insights and the services,
+// and at most maxComparisons comparisons.
+type correlation struct {
+	*telemetry
+	sent  *services            // by the repository
+	named map[string]*services // by places whose service is known
+	most  int                  // insights of a rule that a finding is compared with
+}
+
+// newCorrelation returns the correlation of a number of findings with what services send.
+func (t *telemetry) newCorrelation(findings int, sent ...string) *correlation {
+	return &correlation{t, t.newServices(sent...), map[string]*services{}, maxComparisons / max(findings, 1)}
 }
 
 // join is what telemetry says of a finding.
@@ -177,32 +220,47 @@ type join struct {
 	note     string // a sentence for the summary
 }
 
-// correlate joins a finding to the insights that confirm it.
-func (t *telemetry) correlate(f *review.Finding, sent services) join {
+// correlate joins a finding to the insights that confirm it. The error is that of the context.
+func (c *correlation) correlate(ctx context.Context, f *review.Finding) (join, error) {
 	var names check.Names
 	if f.Detail != nil {
 		names = f.Detail.Names
 	}
+	sent := c.sent
 	if names.Service != "" {
-		sent = newServices(names.Service)
+		if sent = c.named[names.Service]; sent == nil {
+			sent = c.newServices(names.Service)
+			c.named[names.Service] = sent
+		}
 	}
-	about := newSubject(names)
 	j := join{severity: f.Severity}
 	if len(sent.names) == 1 {
 		j.service = sent.names[0]
 	}
 	share := 0.0
-	for i := range t.insights {
-		e := &t.insights[i]
-		if !slices.Contains(f.Rules, e.rule) || !sent.known[e.service] || !e.names(&about) {
-			continue
-		}
-		if len(j.insights) < maxLinkedInsights {
-			j.insights = append(j.insights, e.id)
-		}
-		if e.share >= share {
-			share = e.share
-			j.service = e.service
+	var about *subject
+	left := c.most
+	for _, rule := range f.Rules {
+		for _, e := range sent.insights[rule] {
+			if ctx.Err() != nil {
+				return j, context.Cause(ctx)
+			}
+			if left--; left < 0 {
+				break
+			}
+			if about == nil {
+				about = newSubject(names)
+			}
+			if !e.names(about) {
+				continue
+			}
+			if len(j.insights) < maxLinkedInsights {
+				j.insights = append(j.insights, e.id)
+			}
+			if e.share >= share {
+				share = e.share
+				j.service = e.service
+			}
 		}
 	}
 	at := slices.Index(check.Severities, f.Severity)
@@ -212,11 +270,11 @@ func (t *telemetry) correlate(f *review.Finding, sent services) join {
 		if at > 0 && (share >= raisingShare || f.Severity == check.Suggestion) {
 			j.severity = check.Severities[at-1]
 		}
-	case t.refutes(f, sent.names):
+	case sent.refute(f):
 		j.severity = check.Suggestion
 		j.note = "The telemetry of the service has it."
 	}
-	return j
+	return j, nil
 }
 
 // subject is what a finding is about. It is compared with thousands of insights.
@@ -226,9 +284,11 @@ type subject struct {
 }
 
 // variable is a part of the name of a span that varies.
-var variable = regexp.MustCompile(`\*|\{[^{}]*\}|%[a-z]`)
+var variable = regexp.MustCompile(`(?:\*|\{[^{}]*\}|%[a-z])+`)
 
-func newSubject(n check.Names) subject { return subject{n, variable.Split(n.SpanName, -1)} }
+func newSubject(n check.Names) *subject {
+	return &subject{n, variable.Split(check.Cut(n.SpanName, check.MaxName), -1)}
+}
 
 // names reports whether evidence names what a finding is about. Evidence without names is about the service.
 func (e *evidence) names(s *subject) bool {
@@ -269,26 +329,7 @@ func consists(name string, parts []string) bool {
 	return ok && strings.HasSuffix(name, parts[last])
 }
 
-// refutes reports whether all services of a finding pass the rules that it leads to.
-func (t *telemetry) refutes(f *review.Finding, services []string) bool {
-	if len(f.Rules) == 0 || len(services) == 0 {
-		return false
-	}
-	for _, rule := range f.Rules {
-		if !slices.Contains(absolute, rule) {
-			return false
-		}
-		for _, service := range services {
-			versions := t.services[service]
-			if len(versions) == 0 {
-				return false
-			}
-			for _, v := range versions {
-				if s := v.Score; s == nil || !slices.Contains(s.EvaluatedRuleIDs, rule) || slices.Contains(s.FailedRuleIDs, rule) {
-					return false
-				}
-			}
-		}
-	}
-	return true
+// refute reports whether all of the services pass the rules that a finding leads to.
+func (s *services) refute(f *review.Finding) bool {
+	return len(f.Rules) > 0 && !slices.ContainsFunc(f.Rules, func(rule string) bool { return !s.passed[rule] })
 }

@@ -4,6 +4,9 @@ package run
 
 import (
 	"context"
+	"math"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -64,7 +67,8 @@ func TestCorrelate(t *testing.T) {
 		"no service":              {finding("RES-001", check.Medium, check.Names{}), nil, nil, check.Medium, ""},
 		"sensitive data, passed":  {finding("MET-008", check.Critical, check.Names{}), []string{"search"}, nil, check.Critical, "search"},
 	} {
-		got := tel.correlate(c.finding, newServices(c.services...))
+		got, err := tel.newCorrelation(1, c.services...).correlate(t.Context(), c.finding)
+		require.NoError(t, err)
 		require.Equal(t, c.insights, got.insights, name)
 		require.Equal(t, c.severity, got.severity, name)
 		require.Equal(t, c.service, got.service, name)
@@ -97,14 +101,65 @@ func TestConsists(t *testing.T) {
 	}
 }
 
-// TestCorrelationEnds: a correlation of thousands of findings with thousands of insights ends with its run.
+// TestLongPattern: what a finding says of a name is cut before it is taken apart.
+func TestLongPattern(t *testing.T) {
+	for _, pattern := range []string{"*", "*a", "{", "%d/"} {
+		s := newSubject(check.Names{SpanName: strings.Repeat(pattern, 1<<20)})
+		require.LessOrEqual(t, len(s.span), check.MaxName, pattern)
+	}
+}
+
+// counting is a context that counts how often it is asked for its end, and ends after that.
+type counting struct {
+	context.Context
+	asked, end int
+}
+
+func (c *counting) Err() error {
+	if c.asked++; c.asked > c.end {
+		return context.Canceled
+	}
+	return nil
+}
+
+// correlating returns a run whose findings are about span names of one service, with open insights of its versions.
+func correlating(t *testing.T, findings, insights int) *job {
+	r, ok := catalog.ByID("SPA-003")
+	require.True(t, ok)
+	seen, report := &versions{}, &review.Report{Instrumentation: review.Instrumentation{Services: []string{"shop"}}}
+	for i := range insights {
+		seen.insights = append(seen.insights, &assay.Insight{
+			ID: strconv.Itoa(i), Type: r.Info().Name, Service: assay.Service{ServiceKey: assay.ServiceKey{Name: "shop"}}, Attributes: map[string]any{"span_names": `["GET /1"]`},
+		})
+	}
+	for range findings {
+		report.Findings = append(report.Findings, review.Finding{Rules: []string{"SPA-003"}, Severity: check.High, Detail: &review.Detail{Names: check.Names{SpanName: "GET /{id}Q"}}})
+	}
+	return &job{Worker: New(Config{Telemetry: seen}), run: &assay.Run{}, repository: &assay.Repository{}, report: report}
+}
+
+// TestCorrelationEnds: a correlation of thousands of findings with thousands of insights ends with its run, at the next
+// finding and at the next insight.
 func TestCorrelationEnds(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errDeadline)
-	j := &job{
-		Worker: New(Config{Telemetry: &versions{}}), run: &assay.Run{}, repository: &assay.Repository{},
-		report: &review.Report{Findings: make([]review.Finding, 1)},
-	}
+	j := correlating(t, 1, 0)
 	require.ErrorIs(t, j.needFindings(ctx), errDeadline)
 	require.Nil(t, j.findings)
+
+	j = correlating(t, 1, 1000)
+	ended := &counting{Context: ctx, end: 10}
+	require.ErrorIs(t, j.needFindings(ended), errDeadline)
+	require.Less(t, ended.asked, 20)
+	require.Nil(t, j.findings)
+}
+
+// TestCorrelationWork counts the comparisons of findings with insights.
+func TestCorrelationWork(t *testing.T) {
+	for _, findings := range []int{10, 3000} {
+		ctx := &counting{Context: t.Context(), end: math.MaxInt}
+		require.NoError(t, correlating(t, findings, 2000).needFindings(ctx))
+		require.LessOrEqual(t, ctx.asked, maxComparisons+3*findings)
+		require.GreaterOrEqual(t, ctx.asked, min(findings*2000, maxComparisons-findings))
+	}
 }

@@ -70,6 +70,9 @@ func (j *job) judgeFixes(ctx context.Context, findings []*assay.CodeFinding) (re
 	}
 	var usage map[string]*assay.ServiceUsage
 	for _, f := range merged {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		if present[f.ID] || f.FixStatus != assay.FixMerged && f.FixStatus != assay.FixRefuted {
 			continue
 		}
@@ -134,9 +137,8 @@ func (t *telemetry) assess(f *assay.CodeFinding) fixVerdict {
 		return v
 	}
 	about := newSubject(body.Names)
-	for i := range t.insights {
-		e := &t.insights[i]
-		if e.serviceID == v.version.ID && slices.Contains(failed, e.rule) && e.names(&about) && len(v.insights) < maxLinkedInsights {
+	for _, e := range t.of(f.Service) {
+		if e.serviceID == v.version.ID && slices.Contains(failed, e.rule) && len(v.insights) < maxLinkedInsights && e.names(about) {
 			v.insights = append(v.insights, e.id)
 		}
 	}

@@ -164,14 +164,17 @@ func (j *job) needFindings(ctx context.Context) error {
 		return storeError{err}
 	}
 	j.telemetry = t
-	sent := newServices(t.servicesOf(j.repository, j.report.Instrumentation.Services)...)
+	c := t.newCorrelation(len(j.report.Findings), t.servicesOf(j.repository, j.report.Instrumentation.Services)...)
 	findings := make([]*assay.CodeFinding, 0, len(j.report.Findings))
 	for i := range j.report.Findings {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		f := &j.report.Findings[i]
-		joined := t.correlate(f, sent)
+		joined, err := c.correlate(ctx, f)
+		if err != nil {
+			return err
+		}
 		text, err := body(f, joined.note)
 		if err != nil {
 			return err

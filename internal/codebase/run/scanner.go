@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"slices"
 	"strconv"
@@ -18,6 +19,8 @@ import (
 	"assay"
 	"assay/internal/codebase/sandbox"
 	"assay/internal/review"
+	"assay/internal/review/check"
+	"assay/internal/review/patch"
 	"assay/internal/review/worker"
 )
 
@@ -43,6 +46,10 @@ const (
 	maxValues    = 10 * maxItems
 	maxNesting   = 10_000 // arrays and objects in each other; encoding/json refuses more
 	scannerFiles = 256
+
+	maxResponseText = 4 << 10 // bytes; no path is longer
+	maxListed       = 1000    // errors, and names of the instrumentation
+	maxRules        = 10      // of a finding
 )
 
 // Review implements Reviewer.
@@ -109,8 +116,56 @@ func (s *Scanner) Change(ctx context.Context, dir string, settings assay.Reposit
 		return nil, fmt.Errorf("decode the report of %s: %w", taskOf(&c), err)
 	case r.Report == nil || !c.None() && r.Patch == nil:
 		return nil, fmt.Errorf("the report of %s is not complete", taskOf(&c))
+	case !limit(&r):
+		return nil, assay.Errorf(assay.CodeUnprocessable, "the report of %s is too large", taskOf(&c))
 	}
 	return &r, nil
+}
+
+// limit cuts the texts of a response and reports whether its lists are within the limits of a review. The child observes
+// these limits, unless the code that it reads has taken it over.
+func limit(r *worker.Response) bool {
+	cut(reflect.ValueOf(r))
+	i := &r.Instrumentation
+	if max(len(r.Errors), len(i.Services), len(i.DetectedSDKs)) > maxListed {
+		return false
+	}
+	findings := [][]review.Finding{r.Findings}
+	if p := r.Patch; p != nil {
+		findings = append(findings, p.Fixed, p.Left)
+		if slices.ContainsFunc(p.Files, func(f patch.File) bool { return len(f.After) > 2*patch.MaxFile }) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(findings, func(list []review.Finding) bool {
+		return len(list) > assay.MaxFindings || slices.ContainsFunc(list, func(f review.Finding) bool { return len(f.Rules) > maxRules })
+	})
+}
+
+// cut cuts all texts in a value.
+func cut(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			cut(v.Elem())
+		}
+	case reflect.Struct:
+		for _, f := range v.Fields() {
+			cut(f)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			if v.Type().Elem().Kind() == reflect.Uint8 {
+				break
+			}
+			cut(v.Index(i))
+		}
+	case reflect.String:
+		if v.Len() > maxResponseText {
+			v.SetString(check.Cut(v.String(), maxResponseText))
+		}
+	default:
+	}
 }
 
 // decodable reports whether a JSON text has a number of values that a report may have. A value of three bytes takes

@@ -551,11 +551,20 @@ func TestScanner(t *testing.T) {
 	_, err = script(`read line; echo "{\"errors\":[{\"file\":\"\",\"message\":\"x\"}]}"; [ "$line" = '`+optionsOf(t, dir)+`' ]`).Review(t.Context(), dir, assay.RepositorySettings{Ignore: []string{"vendor"}, DisabledChecks: []string{"span-noise", "check of a later version"}})
 	require.NoError(t, err)
 
+	r, err = script(`printf '{"findings":[{"summary":"%05000d","detail":{"names":{"SpanName":"%04000d"}}}]}' 1 1`).Review(t.Context(), dir, assay.RepositorySettings{})
+	require.NoError(t, err)
+	require.Len(t, r.Findings[0].Summary, maxResponseText)
+	require.Len(t, r.Findings[0].Detail.Names.SpanName, 4000)
+
 	for name, c := range map[string]struct {
 		script string
 		change worker.Change
 		want   string
 	}{
+		"errors":          {"echo '{\"errors\":['; yes '{},' | head -n 1000; echo '{}]}'", worker.Change{}, "the report of the review is too large"},
+		"findings":        {"echo '{\"findings\":['; yes '{},' | head -n 10000; echo '{}]}'", worker.Change{}, "the report of the review is too large"},
+		"rules":           {"echo '{\"findings\":[{\"rules\":['; yes '\"\",' | head -n 10; echo '\"\"]}]}'", worker.Change{}, "the report of the review is too large"},
+		"fixed findings":  {"echo '{\"findings\":[],\"patch\":{\"fixed\":['; yes '{},' | head -n 10000; echo '{}]}}'", worker.Change{Migrate: true}, "the report of the migration is too large"},
 		"crash":           {"echo 'fatal: x' >&2; exit 2", worker.Change{}, `the review failed: "fatal: x"`},
 		"instrumentation": {"echo 'assay: no manifest' >&2; exit 1", worker.Change{Instrument: "minimum"}, `the instrumentation failed: "no manifest"`},
 		"migration":       {"echo 'assay: x' >&2; exit 1", worker.Change{Migrate: true}, `the migration failed: "x"`},
@@ -574,7 +583,7 @@ func TestScanner(t *testing.T) {
 			switch name {
 			case "silence":
 				s.Time = 50 * time.Millisecond
-			case "values":
+			case "values", "findings", "fixed findings":
 				s.maxReport = 0
 			}
 			_, err := s.Change(t.Context(), dir, assay.RepositorySettings{}, c.change)
