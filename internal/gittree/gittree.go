@@ -32,14 +32,16 @@ func (e *LimitError) Error() string { return e.text }
 
 var errTree = errors.New("the output of ls-tree is malformed")
 
-// Check reads the output of `git ls-tree -r -l -z --full-tree`. Write returns a *LimitError when the files or their
-// directories exceed the limits: a file may be in two thousand directories.
+// List are the arguments of git, before the tree, whose output Check reads.
+var List = []string{"ls-tree", "-r", "-t", "-l", "-z", "--full-tree"}
+
+// Check reads the output of [List]. Write returns a *LimitError when the files or the directories exceed the limits: a
+// file may be in two thousand directories, and a tree of a few objects has any number of directories without a file.
 type Check struct {
 	Files int   // limit of the files, and of the directories
 	Bytes int64 // limit of the files as they are stored
 
 	record      []byte
-	path        string // of the file before
 	files       int
 	directories int
 	bytes       int64
@@ -65,20 +67,22 @@ func (c *Check) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// add counts a file: mode, type, object and size, a tab, the path.
+// add counts a file or a directory: mode, type, object and size, a tab, the path.
 func (c *Check) add(record string) error {
-	head, path, ok := strings.Cut(record, "\t")
+	head, _, ok := strings.Cut(record, "\t")
 	fields := strings.Fields(head)
 	if !ok || len(fields) != 4 {
 		return errTree
 	}
+	if fields[1] == "tree" {
+		if c.directories++; c.directories > c.Files {
+			return &LimitError{fmt.Sprintf("the repository has more than %d directories", c.Files)}
+		}
+		return nil
+	}
 	if c.files++; c.files > c.Files {
 		return &LimitError{fmt.Sprintf("the repository has more than %d files", c.Files)}
 	}
-	if c.directories += newDirectories(c.path, path); c.directories > c.Files {
-		return &LimitError{fmt.Sprintf("the repository has more than %d directories", c.Files)}
-	}
-	c.path = path
 	if fields[1] != "blob" { // a submodule, which is not fetched
 		return nil
 	}
@@ -90,19 +94,4 @@ func (c *Check) add(record string) error {
 		return &LimitError{fmt.Sprintf("the files of the repository have more than %d bytes", c.Bytes)}
 	}
 	return nil
-}
-
-// newDirectories returns the number of directories of a path that the path before it does not have. The files of a
-// directory follow each other.
-func newDirectories(before, path string) int {
-	common := 0 // bytes of the directories that both have
-	for i := range min(len(before), len(path)) {
-		if before[i] != path[i] {
-			break
-		}
-		if path[i] == '/' {
-			common = i + 1
-		}
-	}
-	return strings.Count(path[common:], "/")
 }

@@ -17,8 +17,9 @@ func FuzzCheck(f *testing.F) {
 	f.Add("160000 commit 8a1218a1024a212bb3db30becd860315f9f3ac52       -\tmodule\x00", 1)
 	f.Add(blob+" 9223372036854775807\ta\x00"+blob+" 9223372036854775807\tb\x00", 100)
 	f.Add(blob+"      -1\ta\x00\x00", 3)
-	f.Add(blob+"       5\ta/b/c/d/e\x00", 9)
-	f.Add(blob+"       5\ta/b\x00"+blob+"       5\ta/bc/d\x00", 9)
+	const tree = "040000 tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904       -\t"
+	f.Add(tree+"a\x00"+blob+"       5\ta/b\x00", 9)
+	f.Add(tree+"a\x00"+tree+"a/b\x00"+tree+"a/b/c\x00"+tree+"a/b/c/d\x00", 9)
 	f.Fuzz(func(t *testing.T, text string, size int) {
 		whole := &Check{Bytes: 100, Files: 3}
 		n, err := whole.Write([]byte(text))
@@ -36,7 +37,7 @@ func FuzzCheck(f *testing.F) {
 		}
 		require.Equal(t, len(text), n)
 		require.Equal(t, whole, pieces)
-		require.Equal(t, strings.Count(text, "\x00"), whole.files)
+		require.Equal(t, strings.Count(text, "\x00"), whole.files+whole.directories)
 		require.LessOrEqual(t, whole.files, whole.Files)
 		require.LessOrEqual(t, whole.directories, whole.Files)
 		require.LessOrEqual(t, whole.bytes, whole.Bytes)

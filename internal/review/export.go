@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"assay/internal/gittree"
@@ -43,7 +44,7 @@ func Export(ctx context.Context, dir, ref, to, scratch string) error {
 		}
 		return nil
 	}
-	if err := g.run(ctx, list, "ls-tree", "-r", "-l", "-z", "--full-tree", tree); err != nil {
+	if err := g.run(ctx, list, append(slices.Clip(gittree.List), tree)...); err != nil {
 		return err
 	}
 	// A repository of its own, with the objects of the other one: its attributes take precedence over the commit's.

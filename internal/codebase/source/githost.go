@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"assay"
@@ -131,7 +132,7 @@ func (g *git) checkout(ctx context.Context, r *remote, c Credential, want Want, 
 		return nil, assay.Errorf(assay.CodeUnprocessable, "git returned no commit")
 	}
 	check := &gittree.Check{Files: g.cfg.Limits.Files, Bytes: g.cfg.Limits.Bytes}
-	if err := w.run(ctx, files, check, "ls-tree", "-r", "-l", "-z", "--full-tree", commit); err != nil {
+	if err := w.run(ctx, files, check, append(slices.Clip(gittree.List), commit)...); err != nil {
 		if limit, ok := errors.AsType[*gittree.LimitError](err); ok {
 			err = assay.Errorf(assay.CodeUnprocessable, "%s (--agent-max-files, --agent-max-clone-size)", limit)
 		}

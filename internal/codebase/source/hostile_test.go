@@ -130,6 +130,17 @@ func TestHostileRepositories(t *testing.T) {
 			}
 			commitTree(t, dir, tree)
 		}, "more than 1000 directories"},
+		"a bomb of empty trees": {func(t *testing.T, dir string) {
+			tree := store(t, dir, "tree", strings.NewReader(""))
+			for range 6 {
+				var b strings.Builder
+				for _, d := range "0123456789" {
+					b.WriteString(entry(t, "40000", string(d), tree))
+				}
+				tree = store(t, dir, "tree", strings.NewReader(b.String()))
+			}
+			commitTree(t, dir, store(t, dir, "tree", strings.NewReader(entry(t, "100644", "f", blob(dir, "x"))+entry(t, "40000", "z", tree))))
+		}, "more than 1000 directories"},
 		"many files": {func(t *testing.T, dir string) {
 			id := blob(dir, "x")
 			var b strings.Builder
