@@ -194,7 +194,7 @@ const (
 	MaxRepositories     = 1000   // known ones; --agent-max-repositories limits the active ones
 	MaxRepositoryRuns   = 100    // kept of a repository, newest first
 	MaxPendingRuns      = 10     // of a repository
-	MaxRunClaims        = 10     // of a run; then it fails, since it may be what stops the replicas
+	MaxRunClaims        = 3      // of a run, given up ones excluded; then it fails, since it may be what stops the replicas
 	MaxRunEvents        = 10_000 // of a run
 	MaxFindings         = 10_000 // active ones of a repository, and as many resolved ones
 	MaxFindingInsights  = 20     // of a finding
@@ -305,8 +305,8 @@ type CodebaseStore interface {
 	// other running run; organizations with fewer running runs go first. The lease lasts ttl by the store's clock, at
 	// most delta.MaxLease. nil if there is none. Instead of being claimed more than MaxRunClaims times, a run fails.
 	ClaimRun(ctx context.Context, holder string, ttl time.Duration) (*Run, error)
-	// RenewRun renews the lease; a ttl of 0 gives it up, so that another holder continues the run. It returns whether
-	// the run is to be cancelled; delta.ErrLeaseLost if another holder has the run, or it has ended or is deleted.
+	// RenewRun renews the lease; a ttl of 0 gives it up, so that another holder continues the run, and the claim does not
+	// count. It returns whether the run is to be cancelled; delta.ErrLeaseLost if another holder has the run, or it has ended or is deleted.
 	RenewRun(ctx context.Context, holder, id string, ttl time.Duration) (cancel bool, err error)
 	// UpdateRun saves status, commit, phase, phase times, result, error and end of a run, and appends events in the
 	// same transaction: Seq and At of the events are set by the store, and the end of a run that has none. Events beyond

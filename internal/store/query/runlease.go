@@ -108,14 +108,17 @@ func errRunLost(id string) func() error {
 
 // RenewRun implements assay.CodebaseStore.
 func (q *Queries) RenewRun(ctx context.Context, holder, id string, ttl time.Duration) (cancel bool, err error) {
-	var cancelled int64
+	var cancelled, given int64
+	if ttl <= 0 {
+		given = 1
+	}
 	err = q.engine.Update(ctx, connpool.OwnWork, "renew the lease of a run", func(tx Tx) error {
 		now, err := tx.Now(ctx)
 		if err != nil {
 			return err
 		}
-		return need(ctx, tx, errRunLost(id), []any{&cancelled}, `UPDATE runs SET lease_ends_at = $1, seen_at = $2 WHERE id = $3 AND status = 2 AND holder = $4 RETURNING cancel`,
-			leaseEnd(now, ttl), Micros(now), ID(id), Text(holder))
+		return need(ctx, tx, errRunLost(id), []any{&cancelled}, `UPDATE runs SET lease_ends_at = $1, seen_at = $2, claims = claims - $5 WHERE id = $3 AND status = 2 AND holder = $4 RETURNING cancel`,
+			leaseEnd(now, ttl), Micros(now), ID(id), Text(holder), given)
 	})
 	return cancelled != 0, err
 }
