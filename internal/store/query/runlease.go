@@ -20,8 +20,10 @@ const liveLease = `(r.lease_ends_at > $1 AND r.lease_ends_at <= $2)`
 // claimable finds the run to claim. It reads the organizations that have pending runs by a
 // loose index scan, the oldest pending run of each whose repository has no running run, and
 // the running runs whose leases have expired. An organization with fewer running runs goes
-// first, then the run that has waited longest since it was created or, if that is later,
-// since its organization last had a run. A run with an expired lease counts from its creation.
+// first, then one whose last ten runs took fewer minutes within an hour, so that long runs of
+// one do not delay each run of the others, then the run that has waited longest since it was
+// created or, if that is later, since its organization last had a run. A run with an expired
+// lease counts from its creation, and as if its organization had used no time.
 func (q *Queries) claimable() string {
 	running := `FROM runs r` + q.sql.Index(`runs_running`) + ` WHERE r.status = 2`
 	return `WITH RECURSIVE waiting (org) AS (
@@ -33,13 +35,18 @@ func (q *Queries) claimable() string {
 				AND NOT EXISTS (SELECT 1 FROM runs other WHERE other.repo = r.repo AND other.status = 2) ORDER BY r.run LIMIT 1)
 			FROM waiting
 			UNION ALL SELECT r.org, r.run ` + running + ` AND NOT ` + liveLease + `),
-		waited (run, claims, busy, since) AS (
-			SELECT r.run, r.claims, coalesce(busy.n, 0), coalesce(
+		waited (run, claims, busy, used, since) AS (
+			SELECT r.run, r.claims, coalesce(busy.n, 0),
+				CASE r.status WHEN 1 THEN (
+					SELECT CAST(coalesce(sum(last.ended_at - last.started_at), 0) AS bigint) / 60000000
+					FROM (SELECT o.started_at, o.ended_at FROM runs o` + q.sql.Index(`runs_started`) + ` WHERE o.org = c.org AND o.started_at > 0 ORDER BY o.run DESC LIMIT 10) AS last
+					WHERE last.ended_at > last.started_at AND last.ended_at > $1 - 3600000000) ELSE 0 END,
+				coalesce(
 				CASE r.status WHEN 1 THEN (
 					SELECT CASE WHEN o.ended_at > o.started_at AND o.ended_at > r.created_at THEN o.ended_at WHEN o.started_at > r.created_at THEN o.started_at END
 					FROM runs o` + q.sql.Index(`runs_started`) + ` WHERE o.org = c.org AND o.started_at > 0 ORDER BY o.run DESC LIMIT 1) END, r.created_at)
 			FROM candidate c JOIN runs r ON r.run = c.run LEFT JOIN busy ON busy.org = c.org)
-		SELECT run, claims FROM waited ORDER BY busy, since, run LIMIT 1`
+		SELECT run, claims FROM waited ORDER BY busy, used, since, run LIMIT 1`
 }
 
 const errRunClaims = "the run was taken over too often: each replica that ran it stopped"

@@ -229,6 +229,35 @@ func testRunTurns(t *testing.T, s *suite) {
 	claim(runs[3])
 }
 
+// testRunTime: an organization whose runs take long goes last, until they are an hour ago.
+func testRunTime(t *testing.T, s *suite) {
+	slow, quick := s.organization(), s.organization()
+	run := func(want *assay.Run, d time.Duration) {
+		t.Helper()
+		r := s.claim(s, "replica", want.ID)
+		s.clock.advance(d)
+		s.end("replica", r)
+	}
+	var runs [2][]*assay.Run
+	for range 6 {
+		for i, org := range []string{slow, quick} {
+			runs[i] = append(runs[i], s.schedule(s.repository(org), `{}`))
+		}
+	}
+	run(runs[0][0], 3*time.Minute)
+	for i := range 3 {
+		run(runs[1][i], 50*time.Second)
+	}
+	run(runs[1][3], 90*time.Second) // it has used 2 minutes, and now 4
+	run(runs[0][1], 10*time.Second)
+	run(runs[0][2], time.Minute) // 3 minutes, and now 4; the other one waits longer
+	run(runs[1][4], time.Second)
+	s.clock.advance(2 * time.Hour)
+	run(runs[0][3], time.Minute)
+	run(runs[1][5], time.Second)
+	run(runs[0][4], time.Minute)
+}
+
 func testRunEvents(t *testing.T, s *suite) {
 	ctx := s.ctx()
 	org := s.organization()

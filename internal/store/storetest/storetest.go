@@ -155,6 +155,7 @@ func Run(t *testing.T, make func(t testing.TB, now func() time.Time) Opener) {
 		{"ClaimRuns", testClaimRuns},
 		{"RunClaims", testRunClaims},
 		{"RunTurns", testRunTurns},
+		{"RunTime", testRunTime},
 		{"RunEvents", testRunEvents},
 		{"RunRace", testRunRace},
 		{"Reviews", testReviews},
