@@ -302,7 +302,7 @@ type CodebaseStore interface {
 	// false. CodeConflict at MaxPendingRuns, and if ExpireCodebase is far behind.
 	ScheduleRun(ctx context.Context, r *Run) (scheduled *Run, created bool, err error)
 	// ClaimRun gives the holder the oldest run that is pending, or whose lease has expired, and whose repository has no
-	// other running run; organizations with fewer running runs go first. The lease lasts ttl by the store's clock, at
+	// other running run; organizations with fewer running runs, and then with less recent run time, go first. The lease lasts ttl by the store's clock, at
 	// most delta.MaxLease. nil if there is none. Instead of being claimed more than MaxRunClaims times, a run fails.
 	ClaimRun(ctx context.Context, holder string, ttl time.Duration) (*Run, error)
 	// RenewRun renews the lease; a ttl of 0 gives it up, so that another holder continues the run, and the claim does not
