@@ -18,7 +18,7 @@ type Signal = assay.Signal
 
 // CatalogDate is the date of the last change to the texts and criteria of this catalog.
 // The REST API shows it as created_at and updated_at of every insight type.
-var CatalogDate = time.Date(2026, time.November, 23, 0, 0, 0, 0, time.UTC)
+var CatalogDate = time.Date(2026, time.November, 27, 0, 0, 0, 0, time.UTC)
 
 // typeNamespace is the UUID namespace of the insight types. A change would change the id
 // of every type, which clients may have stored.

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.yaml.in/yaml/v3"
 
 	"assay"
 	"assay/internal/rules/catalog"
@@ -108,27 +107,6 @@ func TestMasks(t *testing.T) {
 		})
 	}
 	require.Equal(t, kinds, have)
-}
-
-func TestMaskingOfFindings(t *testing.T) {
-	for signal, r := range map[assay.Signal]catalog.Rule{assay.SignalLog: catalog.LOG003, assay.SignalTrace: catalog.SPA006, assay.SignalMetric: catalog.MET008} {
-		info := r.Info()
-		findings := `[{"where":"body","kind":"email"},{"where":"attribute: user.password","kind":"named_secret"},{"where":"attribute: x\") or true #","kind":"named_secret"},{"where":"y","kind":"none"}]`
-		text, ok := strings.CutPrefix(For(info, attributes(nil, findings)), info.Remediation)
-		require.True(t, ok)
-		require.Contains(t, text, "- `email`: a text reads `reset for [email]` afterwards\n")
-		require.NotContains(t, text, "or true")
-		code := block.FindStringSubmatch(text)
-		var config struct {
-			Processors map[string]map[string]any
-		}
-		require.NoError(t, yaml.Unmarshal([]byte(code[2]), &config))
-		statements := config.Processors["transform/mask"][fieldsOf[signal].statements].([]any)
-		require.Contains(t, statements, `delete_key(`+fieldsOf[signal].maps[0]+`, "user.password")`)
-		require.Contains(t, statements, `replace_all_patterns(resource.attributes, "value", "[A-Za-z0-9._%+-]+(@|%40)([A-Za-z0-9-]+\\.)+[A-Za-z]{2,}", "[email]")`)
-	}
-	require.Empty(t, masking(assay.SignalLog, `[]`))
-	require.Empty(t, masking(assay.SignalLog, `[{"where":"body","kind":"new_kind"}]`))
 }
 
 // TestMaskingIsMadeOnce: the masks of a kind are not made again for each insight. A page has many.
