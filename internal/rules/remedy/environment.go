@@ -43,15 +43,19 @@ func (t template) complete(resource map[string]any) string {
 			set[key] = true
 		}
 		for _, key := range described {
-			value, _ := resource[key].(string)
-			if value == "" || len(value) > maxValueBytes || set[key] || strings.Contains(value, "[redacted]") {
-				continue
+			if value, ok := known(resource, key); ok && !set[key] {
+				b.WriteString(key + "=" + encode(value) + ",")
 			}
-			b.WriteString(key + "=" + encode(value) + ",")
 		}
 	}
 	b.WriteString(t.text[end:])
 	return b.String()
+}
+
+// known returns an attribute of a resource that a line may have.
+func known(resource map[string]any, key string) (value string, ok bool) {
+	value, _ = resource[key].(string)
+	return value, value != "" && len(value) <= maxValueBytes && !strings.Contains(value, redacted)
 }
 
 // encode percent-encodes what has a meaning in the variable, in a shell or in YAML.

@@ -29,6 +29,14 @@ var languageOf = map[string]string{
 func For(info *catalog.Info, attributes map[string]any) string {
 	resource := resourceOf(attributes)
 	text := templates()[templateKey{info.Name, languageName(resource)}].complete(resource)
+	switch info {
+	case catalog.DeprecatedAttributes.Info(), catalog.RES004.Info():
+		text = forKeys(text, attributes, resource, info != catalog.RES004.Info())
+	case catalog.RES007.Info():
+		if value, ok := known(resource, "deployment.environment"); ok { // the former key
+			text = strings.ReplaceAll(text, "deployment.environment.name=production", "deployment.environment.name="+encode(value))
+		}
+	}
 	if found, ok := attributes["findings"].(string); ok {
 		text += masking(info.Signal, found)
 	}
@@ -67,7 +75,7 @@ func In(info *catalog.Info, language string) string {
 
 // Fixed reports whether For returns the text of In for an insight.
 func Fixed(info *catalog.Info, attributes map[string]any) bool {
-	return attributes["findings"] == nil && !strings.Contains(info.Remediation, variable)
+	return attributes["findings"] == nil && attributes["attribute_keys"] == nil && !strings.Contains(info.Remediation, variable)
 }
 
 // LanguageOf returns which of Languages an insight's telemetry comes from, or "".
