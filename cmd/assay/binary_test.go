@@ -170,7 +170,7 @@ func TestScoreDirectory(t *testing.T) {
 	write(filepath.Join(dir, "b", "d.jsonl"), recording(t)[:20])
 	r = runBinary(t, "", "score", dir)
 	require.Equal(t, exitUsage, r.code)
-	require.Contains(t, r.stderr, filepath.Join(dir, "b", "d.jsonl")+": byte 20: input ends within a request")
+	require.Contains(t, r.stderr, filepath.Join(dir, "b", "d.jsonl")+": byte 0: input ends within a request")
 	other := t.TempDir()
 	write(filepath.Join(other, "README.md"), "no OTLP")
 	r = runBinary(t, "", "score", other)

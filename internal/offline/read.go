@@ -366,13 +366,14 @@ func (p *parser) json(ctx context.Context, r *bufio.Reader, base int64) error {
 	}
 }
 
-// jsonSplitter splits a stream into its JSON objects by counting braces outside of strings. The objects are at the top
-// level or in arrays there. It does not validate them.
+// jsonSplitter splits a stream into its JSON objects by matching brackets outside of strings. The objects are at the top
+// level or in arrays there. It does not validate them otherwise.
 type jsonSplitter struct {
 	r      *bufio.Reader
 	limit  int64
-	offset int64 // offset in the stream
+	offset int64 // offset in the stream; after an error, that of the error
 	buf    []byte
+	open   []byte // closing brackets that are expected
 	array  arrayState
 	mark   int // bytes of a byte order mark read
 }
@@ -418,10 +419,11 @@ func (s *jsonSplitter) between(c byte) (object bool, err error) {
 	return false, fmt.Errorf("unexpected %q at the start of a request", rune(c))
 }
 
-// next returns the next object, valid until the next call, and its offset, or io.EOF at the end.
+// next returns the next object, valid until the next call, and its offset, or io.EOF at the end. The offset of an object
+// that does not end is that of its start.
 func (s *jsonSplitter) next() (text []byte, offset int64, err error) {
-	s.buf = s.buf[:0]
-	depth, quoted, escaped := 0, false, false
+	s.buf, s.open = s.buf[:0], s.open[:0]
+	quoted, escaped := false, false
 	for {
 		chunk, err := s.r.Peek(1)
 		if err == nil {
@@ -430,6 +432,7 @@ func (s *jsonSplitter) next() (text []byte, offset int64, err error) {
 		if err != nil {
 			switch {
 			case errors.Is(err, io.EOF) && len(s.buf) > 0:
+				s.offset = offset
 				return nil, 0, fmt.Errorf("input ends within a request: %w", io.ErrUnexpectedEOF)
 			case errors.Is(err, io.EOF) && (s.array != noArray || s.mark > 0):
 				return nil, 0, fmt.Errorf("input ends within an array of requests: %w", io.ErrUnexpectedEOF)
@@ -437,7 +440,7 @@ func (s *jsonSplitter) next() (text []byte, offset int64, err error) {
 			return nil, 0, err
 		}
 		for i, c := range chunk {
-			if depth == 0 {
+			if len(s.open) == 0 {
 				object, err := s.between(c)
 				if err != nil {
 					s.offset += int64(i)
@@ -445,7 +448,7 @@ func (s *jsonSplitter) next() (text []byte, offset int64, err error) {
 				}
 				if object {
 					offset = s.offset + int64(i)
-					depth = 1
+					s.open = append(s.open, '}')
 					s.buf = append(s.buf, c)
 				}
 				continue
@@ -464,10 +467,14 @@ func (s *jsonSplitter) next() (text []byte, offset int64, err error) {
 			case c == '"':
 				quoted = true
 			case c == '{' || c == '[':
-				depth++
+				s.open = append(s.open, c+2) // the closing bracket
 			case c == '}' || c == ']':
-				depth--
-				if depth == 0 {
+				last := len(s.open) - 1
+				if c != s.open[last] {
+					s.offset += int64(i)
+					return nil, 0, fmt.Errorf("unexpected %q in the request at byte %d", rune(c), offset)
+				}
+				if s.open = s.open[:last]; last == 0 {
 					s.consume(i + 1)
 					return s.buf, offset, nil
 				}
@@ -475,6 +482,7 @@ func (s *jsonSplitter) next() (text []byte, offset int64, err error) {
 		}
 		s.consume(len(chunk))
 		if int64(len(s.buf)) > 4*s.limit { // JSON is longer than the protobuf form
+			s.offset = offset
 			return nil, 0, fmt.Errorf("request is longer than %d bytes of JSON", 4*s.limit)
 		}
 	}

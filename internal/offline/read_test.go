@@ -166,6 +166,8 @@ func TestUnreadable(t *testing.T) {
 		"a comma outside":              {[]byte(empty + ","), `unexpected ','`},
 		"the end of no array":          {[]byte(empty + "]"), `unexpected ']'`},
 		"an array in an array":         {[]byte("[" + empty + ",[" + empty + "]]"), `unexpected '['`},
+		"a request that does not end":  {[]byte(empty + "\n" + `{"resourceLogs":[{"resource":` + "\n" + empty), fmt.Sprintf("byte %d: input ends within a request", len(empty)+1)},
+		"a request with a part lost":   {[]byte(empty + "\n" + `{"resourceLogs":[{]}` + "\n" + empty), fmt.Sprintf("byte %d: unexpected ']' in the request at byte %d", len(empty)+19, len(empty)+1)},
 		"half a mark":                  {[]byte(empty + "\xef\xbb"), "input ends within"},
 		"a broken mark":                {[]byte(empty + "\xef\xbb{"), "unexpected '{'"},
 		"UTF-16":                       {[]byte("\xff\xfe{\x00}\x00"), "this looks like UTF-16 text"},
