@@ -163,9 +163,9 @@ func TestFiles(t *testing.T) {
 		has, not []string
 	}{
 		"a copy of headers": {
-			map[string]string{"requirements.txt": "opentracing\n", "a.py": "import opentracing\nfrom opentracing import Format\n\n\ndef f(tracer, request, other):\n    opentracing.tracer.extract(Format.HTTP_HEADERS, dict(request.headers))\n    opentracing.tracer.extract(Format.HTTP_HEADERS, dict(other))\n"},
+			map[string]string{"requirements.txt": "opentracing\n", "a.py": "import opentracing\nfrom opentracing import Format\n\n\ndef f(tracer, request, other):\n    opentracing.tracer.extract(Format.HTTP_HEADERS, dict(request.headers))\n    opentracing.tracer.extract(Format.HTTP_HEADERS, dict(other))\n    opentracing.tracer.extract(Format.HTTP_HEADERS, dict(a=other))\n    opentracing.tracer.extract(Format.HTTP_HEADERS, other)\n"},
 			"a.py",
-			[]string{"propagate.extract(request.headers)\n", "propagate.extract(dict(other))\n"},
+			[]string{"propagate.extract(request.headers)\n", "propagate.extract(dict(other))\n", "propagate.extract(dict(a=other))\n", "propagate.extract(other)\n"},
 			nil,
 		},
 		"the tracer of Datadog before another import that is removed": {

@@ -586,8 +586,10 @@ func (s *script) pyPropagate(c *syntax.Node, name string) (string, bool) {
 	s.mark(c.Callee()) // with the tracer, as the propagators are global
 	if name == "extract" {
 		// A copy of headers has the names as they were sent. The propagators look for lower case, which headers ignore.
-		if copied := carrier.Arg(0); carrier.Kind == syntax.Call && carrier.Callee().Text == "dict" && len(carrier.Args()) == 1 && copied.Kind == syntax.Member && copied.Text == "headers" {
-			carrier = copied
+		if carrier.Kind == syntax.Call && carrier.Callee().Text == "dict" && len(carrier.Args()) == 1 {
+			if copied := carrier.Arg(0); copied != nil && copied.Kind == syntax.Member && copied.Text == "headers" {
+				carrier = copied
+			}
 		}
 		return s.use("propagate") + ".extract(" + s.text(carrier) + ")", true
 	}

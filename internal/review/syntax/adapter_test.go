@@ -133,6 +133,14 @@ func TestDefinition(t *testing.T) {
 	}
 }
 
+// TestArguments: a node without children has no arguments, so a caller may ask for one before it tests the kind.
+func TestArguments(t *testing.T) {
+	name := parse(t, "py", "f(a)").Root.Children[0].Args()[0]
+	if len(name.Args()) != 0 || name.Arg(0) != nil || name.Named("a") != nil {
+		t.Errorf("the arguments of %s: %v", dump(name), name.Args())
+	}
+}
+
 func TestKnown(t *testing.T) {
 	f := parse(t, "js", `const { length } = "abc"; const a = "b"; f(length, a)`)
 	args := f.Root.Children[2].Args()

@@ -464,8 +464,8 @@ func (n *Node) Within(outer *Node) bool {
 // Callee returns what a Call or New calls.
 func (n *Node) Callee() *Node { return n.Children[0] }
 
-// Args returns the arguments of a Call or New.
-func (n *Node) Args() []*Node { return n.Children[1:] }
+// Args returns the arguments of a Call or New, and none for a node without children.
+func (n *Node) Args() []*Node { return n.Children[min(1, len(n.Children)):] }
 
 // Arg returns argument i, or nil. An Argument counts only when asked for by name.
 func (n *Node) Arg(i int) *Node {
