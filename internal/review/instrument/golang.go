@@ -7,8 +7,11 @@ import (
 	"cmp"
 	"fmt"
 	"go/ast"
+	"go/build"
+	"go/build/constraint"
 	"go/parser"
 	"go/token"
+	"io"
 	"path"
 	"slices"
 	"strconv"
@@ -20,6 +23,7 @@ import (
 	"golang.org/x/mod/semver"
 
 	"assay"
+	"assay/internal/lists"
 	"assay/internal/review/configfile"
 	"assay/internal/review/instrumentation"
 	"assay/internal/review/patch"
@@ -112,13 +116,19 @@ func (s *service) golang(m *configfile.File) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	mains, boundaries := 0, 0
+	programs, boundaries := []*goFile{}, 0
 	for _, f := range files {
 		if mainOf(f.File) != nil {
-			mains++
+			programs = append(programs, f)
 		}
 		boundaries += f.serves()
 	}
+	if slices.ContainsFunc(programs, func(f *goFile) bool { return f.builtFor("linux") }) { // others need build tags, such as generators
+		programs = slices.DeleteFunc(programs, func(f *goFile) bool { return !f.builtFor("linux", "windows", "darwin") })
+	}
+	dirs := lists.Map(programs, func(f *goFile) string { return path.Dir(f.Path) })
+	slices.Sort(dirs)
+	mains := len(slices.Compact(dirs))
 	if boundaries > 0 && mains == 0 && s.kind == General && s.required(module.path) {
 		s.leave(m.Path, 0, "The servers and clients of the module are left: its programs are in other modules")
 	}
@@ -141,14 +151,14 @@ func (s *service) golang(m *configfile.File) (bool, error) {
 	case old:
 		s.leave(m.Path, 0, "No setup of the SDK is added: "+before)
 	default:
-		for _, f := range files {
-			if start := mainOf(f.File); start != nil && (mains == 1 || serves(files, path.Dir(f.Path))) && s.setUp(f, start) {
+		for _, f := range programs {
+			if (mains == 1 || serves(files, path.Dir(f.Path))) && s.setUp(f, mainOf(f.File)) {
 				added = goSetup
 			}
 		}
-		for _, f := range files {
-			if start := mainOf(f.File); start != nil && len(added) > 0 && mains > 1 && !serves(files, path.Dir(f.Path)) && s.uses(module, files, f) {
-				s.leave(f.Path, lineOf(f.Source, start.Start), "Set up the SDK if the program is a service: its servers and clients are in other packages")
+		for _, f := range programs {
+			if len(added) > 0 && mains > 1 && !serves(files, path.Dir(f.Path)) && s.uses(module, files, f) {
+				s.leave(f.Path, lineOf(f.Source, mainOf(f.File).Start), "Set up the SDK if the program is a service: its servers and clients are in other packages")
 			}
 		}
 	}
@@ -324,13 +334,64 @@ func mainOf(f *syntax.File) *syntax.Node {
 	return nil
 }
 
+// matches reports whether a build without tags has a file.
+func matches(name string, source []byte, goos, goarch string) bool {
+	c := build.Context{GOOS: goos, GOARCH: goarch, Compiler: "gc", CgoEnabled: true, ReleaseTags: build.Default.ReleaseTags}
+	c.OpenFile = func(string) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(source)), nil }
+	ok, err := c.MatchFile("", name)
+	return ok && err == nil
+}
+
+// builtFor reports whether a build for one of the systems has the file.
+func (f *goFile) builtFor(systems ...string) bool {
+	return slices.ContainsFunc(systems, func(goos string) bool { return matches(path.Base(f.Path), f.Source, goos, "amd64") })
+}
+
+// constraint returns the build constraint of a file: the end of its name, and its line with a blank one. why, if it is not "", says
+// why a file with the same constraint cannot be added.
+func (f *goFile) constraint() (suffix, line, why string) {
+	parsed, err := parser.ParseFile(token.NewFileSet(), "", f.Source, parser.ImportsOnly|parser.ParseComments)
+	if err != nil || !f.builtFor("linux") {
+		return "", "", "a build for Linux without build tags leaves this file out"
+	}
+	old := false
+	for _, g := range parsed.Comments {
+		for _, c := range g.List {
+			switch {
+			case c.Pos() > parsed.Package:
+			case constraint.IsGoBuild(c.Text):
+				line = c.Text + "\n\n"
+			case constraint.IsPlusBuild(c.Text):
+				old = true
+			}
+		}
+	}
+	if name := strings.TrimSuffix(path.Base(f.Path), ".go"); !matches(name+".go", []byte("package main\n"), "none", "none") {
+		for _, end := range []string{"_linux_amd64", "_linux", "_amd64"} {
+			if strings.HasSuffix(name, end) {
+				suffix = end
+				break
+			}
+		}
+	}
+	if old && line == "" {
+		why = "the build constraint of this file has the form `// +build`"
+	}
+	return suffix, line, why
+}
+
 // setUp adds the setup of the SDK to a program.
 func (s *service) setUp(f *goFile, start *syntax.Node) bool {
+	suffix, condition, why := f.constraint()
+	if why != "" {
+		s.leave(f.Path, 0, "No setup of the SDK is added: "+why)
+		return false
+	}
 	dir := path.Dir(f.Path)
-	file := path.Join(dir, "telemetry.go")
+	file := path.Join(dir, "telemetry"+suffix+".go")
 	if s.existsAt(file) {
-		if file = path.Join(dir, "otel_setup.go"); s.existsAt(file) {
-			s.leave(f.Path, 0, "No setup of the SDK is added: the files `telemetry.go` and `otel_setup.go` exist")
+		if file = path.Join(dir, "otel_setup"+suffix+".go"); s.existsAt(file) {
+			s.leave(f.Path, 0, "No setup of the SDK is added: the files `telemetry"+suffix+".go` and `otel_setup"+suffix+".go` exist")
 			return false
 		}
 	}
@@ -351,7 +412,7 @@ func (s *service) setUp(f *goFile, start *syntax.Node) bool {
 	if dir != s.dir && path.Base(dir) != "cmd" {
 		name = path.Base(dir) // cmd/NAME
 	}
-	text := strings.Replace(goTelemetry, "%NAME%", strconv.Quote(name), 1)
+	text := condition + strings.Replace(goTelemetry, "%NAME%", strconv.Quote(name), 1)
 	p := patch.Create(file, []byte(text))
 	s.files[file] = &p
 	s.did(file, 0, "Set the SDK up: traces and metrics by OTLP over HTTP, configured by `OTEL_*` variables; metrics of the Go runtime")

@@ -849,6 +849,46 @@ func TestGoReleases(t *testing.T) {
 	}
 }
 
+// TestGoConstraints: the setup of the SDK is built where the program is. A program that is not built for Linux is left.
+func TestGoConstraints(t *testing.T) {
+	const main = "package main\n\nimport \"net/http\"\n\nfunc main() { _ = http.ListenAndServe(\":1\", nil) }\n"
+	for name, tt := range map[string]struct {
+		files map[string]string
+		setup string // file of the setup, "" for none
+		line  string // first line of it
+		left  string // file with a step
+	}{
+		"none":                    {map[string]string{"main.go": main}, "telemetry.go", "package main", ""},
+		"systems with Linux":      {map[string]string{"main.go": "// Copyright\n\n//go:build !windows\n\n" + main}, "telemetry.go", "//go:build !windows", ""},
+		"cgo":                     {map[string]string{"main.go": "//go:build cgo\n\n" + main}, "telemetry.go", "//go:build cgo", ""},
+		"systems without Linux":   {map[string]string{"app.go": "//go:build windows || darwin\n\n" + main}, "", "", "app.go"},
+		"the name":                {map[string]string{"main_windows.go": main}, "", "", "main_windows.go"},
+		"the name, Linux":         {map[string]string{"main_linux.go": main}, "telemetry_linux.go", "package main", ""},
+		"two systems":             {map[string]string{"main_linux.go": main, "main_windows.go": main}, "telemetry_linux.go", "package main", "main_windows.go"},
+		"a tag":                   {map[string]string{"main.go": "//go:build enterprise\n\n" + main}, "", "", "main.go"},
+		"a program that is run":   {map[string]string{"main.go": main, "gen.go": "//go:build ignore\n\n" + main}, "telemetry.go", "package main", ""},
+		"the form before Go 1.17": {map[string]string{"main.go": "// +build !windows\n\n" + main}, "", "", "main.go"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt.files["go.mod"] = "module example.com/a\n\ngo 1.26.0\n"
+			p := apply(t, t.TempDir(), instrument.Minimum, tt.files)
+			var setup, line, left string
+			for _, f := range p.Files {
+				if f.Created {
+					setup = f.Path
+					line, _, _ = strings.Cut(string(f.After), "\n")
+				}
+			}
+			for _, s := range p.Steps {
+				if s.Open && strings.HasPrefix(s.Text, "No setup of the SDK is added: ") && s.File != "go.mod" {
+					left += s.File
+				}
+			}
+			require.Equal(t, []string{tt.setup, tt.line, tt.left}, []string{setup, line, left})
+		})
+	}
+}
+
 // TestGoBlocks: requirements are added to the block of those that the code imports.
 func TestGoBlocks(t *testing.T) {
 	const (
