@@ -4,7 +4,6 @@ package instrument
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"go/ast"
 	"go/build"
@@ -20,7 +19,6 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 	"golang.org/x/mod/modfile"
 	xmodule "golang.org/x/mod/module"
-	"golang.org/x/mod/semver"
 
 	"assay"
 	"assay/internal/lists"
@@ -141,15 +139,16 @@ func (s *service) golang(m *configfile.File) (bool, error) {
 	if mains == 0 || !serving {
 		return false, nil // a library, or programs that serve nothing
 	}
+	before := s.draft()
 	vendor, traced := s.requires(goVendors...)
-	before, old := s.requiresOld()
+	since, old := s.requiresOld()
 	var added []string
 	found, own := s.requires(append([]string{goRoot + "/sdk", "go.opentelemetry.io/contrib/otelconf"}, goVendors...)...)
 	switch {
 	case own:
 		s.leave(m.Path, 0, "No setup of the SDK is added: the module requires `"+found+"`")
 	case old:
-		s.leave(m.Path, 0, "No setup of the SDK is added: "+before)
+		s.leave(m.Path, 0, "No setup of the SDK is added: "+since)
 	default:
 		for _, f := range programs {
 			if (mains == 1 || serves(files, path.Dir(f.Path))) && s.setUp(f, mainOf(f.File)) {
@@ -172,7 +171,7 @@ func (s *service) golang(m *configfile.File) (bool, error) {
 	case traced:
 		s.leave(m.Path, 0, "No server or client is instrumented: `"+vendor+"` traces them")
 	case old:
-		s.leave(m.Path, 0, "No server or client is instrumented: "+before)
+		s.leave(m.Path, 0, "No server or client is instrumented: "+since)
 	default:
 		added = append(added, s.goBoundaries(module, files)...)
 	}
@@ -185,8 +184,13 @@ func (s *service) golang(m *configfile.File) (bool, error) {
 		return false, err
 	}
 	if len(added) > 0 {
-		if err := s.require(m, added); err != nil {
+		switch _, blocked, err := s.require(m, added); {
+		case err != nil:
 			return false, err
+		case blocked != "":
+			s.discard(before)
+			s.leave(m.Path, 0, blocked)
+			return true, nil
 		}
 	}
 	if !own && !old {
@@ -447,82 +451,6 @@ func (p *plan) existsAt(name string) bool {
 	_, err := p.root.Lstat(name)
 	return err == nil
 }
-
-// require adds modules to go.mod.
-func (s *service) require(m *configfile.File, modules []string) error {
-	f, err := modfile.Parse(m.Path, m.Source, nil)
-	if err != nil {
-		return assay.Errorf(assay.CodeUnprocessable, "read %s: it has a syntax error", m.Path)
-	}
-	older := func(module string) bool {
-		i := slices.IndexFunc(f.Require, func(r *modfile.Require) bool { return r.Mod.Path == module })
-		return i < 0 || semver.Compare(f.Require[i].Mod.Version, goVersion(module)) < 0
-	}
-	modules = slices.DeleteFunc(modules, func(module string) bool { return !older(module) })
-	if len(modules) == 0 {
-		return nil
-	}
-	for _, r := range f.Require { // the added modules need the release of goOTel, and modules of several releases do not belong together
-		if module := r.Mod.Path; !r.Indirect && (module == goRoot || strings.HasPrefix(module, goRoot+"/")) && goVersion(module) != "" && older(module) {
-			modules = append(modules, module)
-		}
-	}
-	slices.Sort(modules)
-	var names []string
-	required := slices.Clone(f.Require)
-	for _, module := range slices.Compact(modules) {
-		r := &modfile.Require{Mod: xmodule.Version{Path: module, Version: goVersion(module)}}
-		if i := slices.IndexFunc(required, func(r *modfile.Require) bool { return r.Mod.Path == module }); i >= 0 {
-			required[i] = r
-		} else {
-			required = append(required, r)
-		}
-		names = append(names, "`"+module+"`")
-	}
-	f.SetRequireSeparateIndirect(required)
-	f.Cleanup()
-	after, err := f.Format()
-	if err != nil {
-		return fmt.Errorf("format %s: %w", m.Path, err)
-	}
-	if end := newline(m.Source); end != "\n" {
-		after = bytes.ReplaceAll(bytes.ReplaceAll(after, []byte(end), []byte("\n")), []byte("\n"), []byte(end))
-	}
-	s.file(m.Path, m.Source).Edits = udiff.Lines(string(m.Source), string(after))
-	s.did(m.Path, 0, "Require "+strings.Join(names, ", "))
-	note := "Run `go mod tidy`, which adds what these modules require to go.mod and go.sum"
-	if f.Go != nil && semver.Compare("v"+f.Go.Version, "v"+goRelease) < 0 {
-		note += " and raises the Go version of the module from " + f.Go.Version + " to " + goRelease
-	}
-	if s.exists("vendor/modules.txt") {
-		note += ". Then run `go mod vendor`"
-	}
-	s.leave(m.Path, 0, note)
-	s.raiseWorkspace()
-	return nil
-}
-
-// raiseWorkspace leaves the file of the workspace of a module if it is for an older Go than the modules that a change adds.
-func (s *service) raiseWorkspace() {
-	for dir := s.dir; ; dir = path.Dir(dir) {
-		name := path.Join(dir, "go.work")
-		text, err := patch.Read(s.root, name)
-		if err == nil {
-			work, err := modfile.ParseWork(name, text, nil)
-			if err == nil && work.Go != nil && semver.Compare("v"+work.Go.Version, "v"+goRelease) < 0 &&
-				slices.ContainsFunc(work.Use, func(u *modfile.Use) bool { return path.Join(dir, u.Path) == s.dir }) {
-				s.leave(name, lineOf(text, work.Go.Syntax.Start.Byte), "Run `go work use` after `go mod tidy` in the modules: it raises the Go version of the workspace from "+work.Go.Version+" to theirs")
-			}
-			return
-		}
-		if dir == "." || dir == "/" {
-			return
-		}
-	}
-}
-
-// goVersion returns the version of a module that a change requires, "" if it is not known.
-func goVersion(module string) string { return cmp.Or(goVersions[module], goReleases[module]) }
 
 // imported returns the name of a package in a file, "" if it has none.
 func imported(f *source, module string) string {

@@ -830,7 +830,7 @@ func TestGoReleases(t *testing.T) {
 	const otel = "go.opentelemetry.io/otel"
 	for name, tt := range map[string]struct{ required, want []string }{
 		"an exporter":            {[]string{otel + " v1.28.0", otel + "/exporters/otlp/otlptrace/otlptracegrpc v1.28.0", otel + "/sdk v1.28.0"}, []string{otel + " v1.47.0", otel + "/exporters/otlp/otlptrace/otlptracegrpc v1.47.0", otel + "/sdk v1.47.0"}},
-		"modules before 1.0":     {[]string{otel + "/exporters/prometheus v0.50.0", otel + "/exporters/stdout/stdoutlog v0.4.0", otel + "/log v0.4.0", otel + "/sdk v1.28.0"}, []string{otel + "/exporters/prometheus v0.69.0", otel + "/exporters/stdout/stdoutlog v0.23.0", otel + "/log v1.47.0", otel + "/sdk v1.47.0"}},
+		"a module before 1.0":    {[]string{otel + "/exporters/prometheus v0.50.0", otel + "/sdk v1.28.0"}, []string{otel + "/exporters/prometheus v0.69.0", otel + "/sdk v1.47.0"}},
 		"a newer one, and other": {[]string{otel + "/exporters/jaeger v1.17.0", otel + "/sdk v1.48.0"}, []string{otel + "/exporters/jaeger v1.17.0", otel + "/sdk v1.48.0"}},
 		"an indirect one":        {[]string{otel + "/exporters/zipkin v1.28.0 // indirect", otel + "/sdk v1.28.0"}, []string{otel + "/exporters/zipkin v1.28.0 // indirect", otel + "/sdk v1.47.0"}},
 	} {
@@ -845,6 +845,45 @@ func TestGoReleases(t *testing.T) {
 			for _, want := range tt.want {
 				require.Contains(t, string(text), want+"\n")
 			}
+		})
+	}
+}
+
+// TestGoNewEnough: modules that have what a change uses keep their versions, and become requirements of the code.
+func TestGoNewEnough(t *testing.T) {
+	dir := t.TempDir()
+	p := apply(t, dir, instrument.General, map[string]string{
+		"go.mod":  "module example.com/a\n\ngo 1.25.0\n\nrequire (\n\tgo.opentelemetry.io/contrib/instrumentation/net/http/otelhttp v0.70.0\n\tgo.opentelemetry.io/otel v1.45.0\n\tgo.opentelemetry.io/otel/sdk v1.45.0\n)\n\nrequire go.opentelemetry.io/otel/trace v1.45.0 // indirect\n",
+		"main.go": "package main\n\nimport (\n\t\"context\"\n\t\"net/http\"\n)\n\nfunc main() { _ = http.ListenAndServe(\":1\", http.NewServeMux()) }\n\nfunc get(ctx context.Context) { _, _ = http.Get(\"\") }\n",
+	})
+	text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	require.NoError(t, err)
+	require.NotContains(t, string(text), "v1.47.0")
+	require.Contains(t, string(text), "go.opentelemetry.io/otel/trace v1.45.0\n")
+	require.False(t, slices.ContainsFunc(p.Steps, func(s patch.Step) bool { return strings.Contains(s.Text, "raises the Go version") }))
+}
+
+// TestGoConflicts: a module that may not build with the release of OpenTelemetry that the change needs is left, with what to run.
+func TestGoConflicts(t *testing.T) {
+	const otel = "go.opentelemetry.io/otel"
+	for name, tt := range map[string]struct{ required, more, why, get string }{
+		"a replaced module":        {otel + "/sdk v1.43.0", "replace " + otel + "/log => " + otel + "/log v0.16.0", "go.mod replaces `" + otel + "/log`", "otelhttp@v0.72.0 " + otel + "/sdk@v1.47.0`"},
+		"an unknown contribution":  {"go.opentelemetry.io/contrib/processors/baggagecopy v0.11.0\n\t" + otel + "/sdk v1.43.0", "", "it requires `go.opentelemetry.io/contrib/processors/baggagecopy` v0.11.0, which may not fit", "otelhttp@v0.72.0"},
+		"logs before 1.0":          {otel + "/sdk v1.43.0\n\t" + otel + "/log v0.14.0 // indirect", "", "it requires `" + otel + "/log` v0.14.0, whose API has changed since", "otelhttp@v0.72.0"},
+		"an excluded version":      {otel + "/sdk v1.43.0", "exclude " + otel + " v1.47.0", "go.mod excludes `" + otel + "@v1.47.0`", "otelhttp@v0.72.0"},
+		"the setup of the SDK too": {"google.golang.org/grpc v1.76.0", "replace " + otel + " => ../otel", "go.mod replaces `" + otel + "`", otel + "/sdk@v1.47.0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := apply(t, t.TempDir(), instrument.General, map[string]string{
+				"go.mod":       "module example.com/a\n\ngo 1.26.0\n\nrequire (\n\t" + tt.required + "\n)\n\n" + tt.more + "\n",
+				"main.go":      "package main\n\nimport \"net/http\"\n\nfunc main() { _ = http.ListenAndServe(\":1\", http.NewServeMux()) }\n",
+				"compose.yaml": "services:\n  a:\n    build: .\n",
+			})
+			require.Empty(t, p.Files)
+			require.Len(t, p.Steps, 1)
+			require.True(t, strings.HasPrefix(p.Steps[0].Text, "The module is left: "+tt.why), p.Steps[0].Text)
+			require.Contains(t, p.Steps[0].Text, "Run `go get ")
+			require.Contains(t, p.Steps[0].Text, tt.get)
 		})
 	}
 }
