@@ -184,13 +184,15 @@ func (s *service) golang(m *configfile.File) (bool, error) {
 		return false, err
 	}
 	if len(added) > 0 {
-		switch _, blocked, err := s.require(m, added); {
+		switch raised, blocked, err := s.require(m, added); {
 		case err != nil:
 			return false, err
 		case blocked != "":
 			s.discard(before)
 			s.leave(m.Path, 0, blocked)
 			return true, nil
+		default:
+			s.goImages(m, raised)
 		}
 	}
 	if !own && !old {
@@ -419,6 +421,7 @@ func (s *service) setUp(f *goFile, start *syntax.Node) bool {
 	text := condition + strings.Replace(goTelemetry, "%NAME%", strconv.Quote(name), 1)
 	p := patch.Create(file, []byte(text))
 	s.files[file] = &p
+	s.started = append(s.started, started{f.Path, file})
 	s.did(file, 0, "Set the SDK up: traces and metrics by OTLP over HTTP, configured by `OTEL_*` variables; metrics of the Go runtime")
 	end := newline(f.Source)
 	statement := "\tdefer startTelemetry()()" + end

@@ -97,7 +97,11 @@ type service struct {
 	unnamed   bool // name is none of the repository
 	manifests []*configfile.File
 	gradle    []configfile.Dependency // plugins of its Gradle scripts, and what they take from a version catalog
+	started   []started               // programs in Go that start the SDK
 }
+
+// started is a file of a program in Go that starts the SDK, and the added file with its setup.
+type started struct{ program, setup string }
 
 // read reads manifests and deployment files.
 func (p *plan) read() error {

@@ -928,6 +928,82 @@ func TestGoConstraints(t *testing.T) {
 	}
 }
 
+// TestGoImages: an image compiles the changed program, or a step says what it lacks.
+func TestGoImages(t *testing.T) {
+	const (
+		program = "package main\n\nimport \"net/http\"\n\nfunc main() { _ = http.ListenAndServe(\":1\", nil) }\n"
+		client  = "package main\n\nimport (\n\t\"context\"\n\t\"net/http\"\n)\n\nfunc get(ctx context.Context) { _, _ = http.Get(\"\") }\n"
+		older   = "Compile the program with Go 1.26 or newer"
+	)
+	for name, tt := range map[string]struct {
+		image string
+		want  string // part of the image
+		left  string // beginning of a step, "" for none
+	}{
+		"a package":                {"FROM golang:1.26\nCOPY . .\nRUN go build -o /app .\n", "RUN go build -o /app .\n", ""},
+		"a file":                   {"FROM golang:1.26\nCOPY . .\nRUN CGO_ENABLED=0 go build \\\n  -o /app ./main.go && rm -r /go\n", "-o /app ./main.go ./telemetry.go && rm", ""},
+		"files":                    {"FROM golang:1.26\nCOPY . .\nRUN go build -o /app main.go client.go\n", "main.go telemetry.go client.go\n", ""},
+		"a command":                {"FROM golang:1.26\nCOPY . .\nCMD [\"go\", \"run\", \"main.go\", \"serve\"]\n", "CMD [\"go\", \"run\", \"main.go\", \"telemetry.go\", \"serve\"]", ""},
+		"here-documents":           {"FROM golang:1.26\nCOPY . .\nRUN <<EOF\nset -e\ngo build -o /app main.go\nEOF\n", "-o /app main.go telemetry.go\n", ""},
+		"another file":             {"FROM golang:1.26\nCOPY . .\nRUN go run gen.go && go build -o /app\n", "go run gen.go && go build -o /app\n", ""},
+		"a file of two":            {"FROM golang:1.26\nCOPY . .\nRUN go run version.go\nRUN cd cmd && go build -o /app main.go\n", "go build -o /app main.go\n", "Compile the package in place of `main.go`"},
+		"an old image":             {"FROM golang:1.18\nCOPY . .\nRUN go build -o /app .\n", "FROM golang:1.26\n", ""},
+		"old Alpine":               {"FROM --platform=$BUILDPLATFORM golang:1.18.3-alpine AS build\nCOPY . .\nRUN go build -o /app .\nFROM alpine\nCOPY --from=build /app /app\n", "golang:1.26-alpine AS build\n", ""},
+		"an old image without C":   {"FROM golang:1.25 AS build\nENV CGO_ENABLED=0\nCOPY . .\nRUN go build -o /app .\nFROM scratch\nCOPY --from=build /app /app\n", "FROM golang:1.26 AS build\n", ""},
+		"the C library":            {"FROM golang:1.18 AS build\nCOPY . .\nRUN go build -o /app .\nFROM debian:bullseye\nCOPY --from=build /app /app\n", "FROM golang:1.18 AS build\n", older},
+		"an old Debian":            {"FROM golang:1.18-buster\nCOPY . .\nRUN go build -o /app .\n", "FROM golang:1.18-buster\n", older},
+		"a variable":               {"ARG GO=1.20\nFROM golang:${GO}-alpine\nCOPY . .\nRUN go build -o /app .\n", "FROM golang:${GO}-alpine\n", older},
+		"a new variable":           {"ARG GO=1.26\nFROM golang:${GO}-alpine\nCOPY . .\nRUN go build -o /app .\n", "FROM golang:${GO}-alpine\n", ""},
+		"a toolchain":              {"FROM golang:1.21\nENV GOTOOLCHAIN=auto\nCOPY . .\nRUN go build -o /app .\n", "FROM golang:1.21\n", ""},
+		"parts":                    {"FROM golang:1.26\nCOPY go.mod .\nCOPY [\"*.go\", \"./\"]\nRUN go build -o /app .\n", "", "Copy `internal/instrumentation`, `go.sum` to the image"},
+		"files that are copied":    {"FROM golang:1.26\nCOPY go.* ./\nCOPY main.go client.go ./\nCOPY internal internal\nRUN go build -o /app .\n", "", "Copy `telemetry.go` to the image"},
+		"a directory":              {"FROM golang:1.26\nCOPY go.mod go.sum ./\nCOPY ./ ./\nRUN go build -o /app .\n", "", ""},
+		"what the build downloads": {"FROM golang:1.26\nCOPY go.mod *.go ./\nCOPY internal/ internal\nRUN go get && go build -o /app .\n", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			files := map[string]string{"go.mod": "module example.com/a\n\ngo 1.20\n", "main.go": program, "client.go": client, "Dockerfile": tt.image}
+			if strings.Contains(tt.image, "cd cmd") {
+				files["cmd/main.go"] = "package main\n\nfunc main() {}\n"
+				files["main.go"] = program + "\nvar _ = http.ListenAndServe(\":2\", nil)\n"
+			}
+			p := apply(t, dir, instrument.General, files)
+			text, err := os.ReadFile(filepath.Join(dir, "Dockerfile"))
+			require.NoError(t, err)
+			require.Contains(t, string(text), tt.want)
+			left := ""
+			for _, s := range p.Steps {
+				if s.Open && s.File == "Dockerfile" {
+					left += s.Text
+				}
+			}
+			require.True(t, left == "" == (tt.left == "") && strings.HasPrefix(left, tt.left), left)
+		})
+	}
+}
+
+// TestGoOtherImages: a step names an image that may compile a module whose Go the change raises.
+func TestGoOtherImages(t *testing.T) {
+	const image = "FROM golang:1.22-alpine\nCOPY . .\nRUN make\n"
+	p := apply(t, t.TempDir(), instrument.Minimum, map[string]string{
+		"a/go.mod":              "module example.com/a\n\ngo 1.22\n",
+		"a/main.go":             "package main\n\nimport \"net/http\"\n\nfunc main() { _ = http.ListenAndServe(\":1\", nil) }\n",
+		"b/go.mod":              "module example.com/b\n\ngo 1.22\n",
+		"Dockerfile":            image,
+		"a/build/Dockerfile":    image,
+		"b/Dockerfile":          image,
+		"new.Dockerfile":        "FROM golang:1.26\nRUN make\n",
+		"a/build/py.Dockerfile": "FROM python:3.12\n",
+	})
+	var left []string
+	for _, s := range p.Steps {
+		if strings.HasPrefix(s.Text, "Use Go 1.26 or newer if the image compiles a program of `a/go.mod`") {
+			left = append(left, s.File)
+		}
+	}
+	require.Equal(t, []string{"Dockerfile", "a/build/Dockerfile"}, left)
+}
+
 // TestGoBlocks: requirements are added to the block of those that the code imports.
 func TestGoBlocks(t *testing.T) {
 	const (
