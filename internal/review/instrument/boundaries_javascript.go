@@ -23,7 +23,7 @@ var (
 	// nodeAutomatic are packages that instrument every library they know.
 	nodeAutomatic = []string{
 		nodePackage, "@splunk/otel", "@vercel/otel", "@elastic/opentelemetry-node", "@honeycombio/opentelemetry-node", "@azure/monitor-opentelemetry", "@grafana/",
-		"@hyperdx/node-opentelemetry", "@uptrace/node", "@dash0/opentelemetry", "@aws/aws-distro-opentelemetry", "@lightstep/opentelemetry-launcher-node",
+		"@hyperdx/node-opentelemetry", "@uptrace/node", "@dash0/opentelemetry", "@aws/aws-distro-opentelemetry-node-autoinstrumentation", "@lightstep/opentelemetry-launcher-node",
 	}
 	// nodeManual are packages of an SDK that instruments nothing by itself.
 	nodeManual = []string{"@opentelemetry/sdk-node", "@opentelemetry/sdk-trace-node", "@opentelemetry/sdk-trace-base"}

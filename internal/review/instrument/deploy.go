@@ -45,6 +45,10 @@ func (s *service) deployments(images []*configfile.File, starts func(f *configfi
 	for _, f := range s.configs {
 		written := generated.Match(f.Source[:min(len(f.Source), headerBytes)])
 		for _, deployed := range f.Services {
+			key := container{f.Path, deployed.Start}
+			if s.named[key] {
+				continue
+			}
 			switch f.Kind {
 			case configfile.Compose:
 				if !s.builds(f, deployed, images) {
@@ -59,6 +63,7 @@ func (s *service) deployments(images []*configfile.File, starts func(f *configfi
 				if other {
 					continue
 				}
+				s.named[key] = true
 				var added []variable
 				if command, _ := overridden(f, container); target == "" || command != nil && s.manifests[0].Ecosystem == configfile.PyPI {
 					_, image := buildOf(f, deployed.Name)
@@ -75,6 +80,7 @@ func (s *service) deployments(images []*configfile.File, starts func(f *configfi
 				if container := s.container(f, deployed); container != nil && written {
 					s.leave(f.Path, 0, generatedStep)
 				} else if container != nil {
+					s.named[key] = true
 					s.variables(f, deployed.Name, container, "env", slices.Concat([]variable{
 						{name: "OTEL_SERVICE_NAME", value: s.name},
 						{name: "OTEL_POD_UID", field: "metadata.uid"}, // before the variable that refers to it
@@ -102,8 +108,12 @@ func (s *service) builds(f *configfile.File, deployed configfile.Service, images
 	if slices.ContainsFunc(images, named) {
 		return true
 	}
+	i := slices.IndexFunc(s.configs, named)
+	if i >= 0 && s.configs[i].Runtime != "" && s.configs[i].Runtime != s.runtime().name {
+		return false
+	}
 	// A Dockerfile of another name may be that of a program beside the service, such as its proxy.
-	return deployed.Build == s.dir && (path.Base(file) == "Dockerfile" || !slices.ContainsFunc(s.configs, named))
+	return deployed.Build == s.dir && (path.Base(file) == "Dockerfile" || i < 0)
 }
 
 // dockerStage matches the beginning of a stage: its base and its name.
@@ -132,8 +142,8 @@ func (s *service) target(f *configfile.File, deployed configfile.Service, images
 	target := configfile.Text(configfile.Get(f.YAML, "services", deployed.Name, "build", "target"))
 	_, file := buildOf(f, deployed.Name)
 	image, found := images[file]
-	runtime := map[string]*runtime{configfile.NPM: runtimeNode, configfile.PyPI: runtimePython, configfile.Maven: runtimeJava}[s.manifests[0].Ecosystem]
-	if target == "" || !found || runtime == nil {
+	runtime := s.runtime()
+	if target == "" || !found || runtime.base == nil {
 		return "", false
 	}
 	base, known := image.bases[strings.ToLower(target)]
@@ -390,6 +400,20 @@ var (
 	}
 	runtimeGo = &runtime{"go", nil, nil, regexp.MustCompile(`golang|\bgo (build|install)\b`)}
 )
+
+// runtime returns how the images of the service are recognized.
+func (s *service) runtime() *runtime {
+	switch s.manifests[0].Ecosystem {
+	case configfile.Go:
+		return runtimeGo
+	case configfile.NPM:
+		return runtimeNode
+	case configfile.PyPI:
+		return runtimePython
+	default:
+		return runtimeJava
+	}
+}
 
 // dockerfiles returns the files that build an image of the service: those in its directory, those that a Compose file builds from
 // it, and in a repository with one project those that install and start it. An image of another language, or one on a base of

@@ -47,7 +47,7 @@ const (
 //
 // The error has the code assay.CodeUnprocessable if the repository has no service that can be instrumented.
 func Make(ctx context.Context, root *os.Root, parser *treesitter.Parser, files []string, kind Kind, name string) (*patch.Patch, error) {
-	p := &plan{ctx: ctx, root: root, parser: parser, kind: kind, name: name, paths: files, served: map[string][]string{}, files: map[string]*patch.File{}}
+	p := &plan{ctx: ctx, root: root, parser: parser, kind: kind, name: name, paths: files, served: map[string][]string{}, named: map[container]bool{}, files: map[string]*patch.File{}}
 	if err := p.read(); err != nil {
 		return nil, err
 	}
@@ -85,11 +85,18 @@ type plan struct {
 	configs []*configfile.File
 	sources map[string]map[string][]string // files by ecosystem and directory of the manifest
 	served  map[string][]string            // packages with servers, consumers, jobs or databases, by the directory of the module in Go
+	named   map[container]bool             // containers of deployment files that have a service
 	files   map[string]*patch.File
 	patch   patch.Patch
 }
 
-// service is a directory with a manifest.
+// container is a container of a deployment file, by the path of the file and the offset of its name.
+type container struct {
+	file  string
+	start int
+}
+
+// service is a directory with manifests of one ecosystem.
 type service struct {
 	*plan
 	dir       string
@@ -132,16 +139,18 @@ func (p *plan) read() error {
 // aside reports whether a file is a manifest of a package, which does not say where a service is.
 func aside(name string) bool { return path.Base(name) == "setup.py" }
 
-// services returns the directories with manifests of the languages, in the order of their paths.
+// services returns the directories with manifests of the languages, in the order of their paths. A directory with manifests of
+// several ecosystems may have a service in each.
 func (p *plan) services() []*service {
+	type project struct{ dir, ecosystem string }
 	var all []*service
-	byDir := map[string]*service{}
+	found := map[project]*service{}
 	for _, f := range p.configs {
 		if !isProject(f) || !slices.Contains([]string{configfile.Go, configfile.NPM, configfile.PyPI, configfile.Maven}, f.Ecosystem) {
 			continue
 		}
 		dir := projectDir(f)
-		s := byDir[dir]
+		s := found[project{dir, f.Ecosystem}]
 		if s == nil {
 			if len(all) == maxProjects {
 				p.leave("", 0, fmt.Sprintf("More than %d directories have a manifest: the others are left", maxProjects))
@@ -149,7 +158,7 @@ func (p *plan) services() []*service {
 			}
 			name := p.serviceName(f)
 			s = &service{plan: p, dir: dir, name: cmp.Or(name, "service"), unnamed: name == ""}
-			byDir[dir] = s
+			found[project{dir, f.Ecosystem}] = s
 			all = append(all, s)
 		}
 		s.manifests = append(s.manifests, f)
@@ -222,21 +231,25 @@ func (s *service) instrument() (is bool, err error) {
 	return is || changed, err
 }
 
-// has reports whether the program has a dependency with one of the prefixes. What only development or tests need is not installed
+// has reports whether the program has a dependency with one of the names. What only development or tests need is not installed
 // where it runs.
-func (s *service) has(prefixes ...string) (name string, ok bool) {
-	return s.depends(prefixes, func(d *configfile.Dependency) bool { return !d.Development })
+func (s *service) has(names ...string) (name string, ok bool) {
+	return s.depends(names, func(d *configfile.Dependency) bool { return !d.Development })
 }
 
 // develops is has for dependencies of development and tests.
-func (s *service) develops(prefixes ...string) (name string, ok bool) {
-	return s.depends(prefixes, func(d *configfile.Dependency) bool { return d.Development })
+func (s *service) develops(names ...string) (name string, ok bool) {
+	return s.depends(names, func(d *configfile.Dependency) bool { return d.Development })
 }
 
-// depends returns the first dependency that counts and has one of the prefixes.
-func (s *service) depends(prefixes []string, counts func(*configfile.Dependency) bool) (name string, ok bool) {
+// depends returns the first dependency that counts and has one of the names. They are prefixes, but in npm only those that end with
+// a slash.
+func (s *service) depends(names []string, counts func(*configfile.Dependency) bool) (name string, ok bool) {
+	exact := s.manifests[0].Ecosystem == configfile.NPM
 	for _, d := range s.dependencies() {
-		if counts(&d) && slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(d.Name, p) }) {
+		if counts(&d) && slices.ContainsFunc(names, func(n string) bool {
+			return d.Name == n || strings.HasPrefix(d.Name, n) && (!exact || strings.HasSuffix(n, "/"))
+		}) {
 			return d.Name, true
 		}
 	}

@@ -28,7 +28,8 @@ const (
 
 // nodeServers are the packages by which a service of Node.js is recognized.
 var nodeServers = []string{
-	"express", "fastify", "koa", "@hapi/hapi", "@nestjs/core", "restify", "connect", "polka", "hono", "@grpc/grpc-js", "socket.io", "ws", "apollo-server", "@apollo/server",
+	"express", "fastify", "koa", "@hapi/hapi", "@nestjs/core", "restify", "connect", "polka", "hono", "@grpc/grpc-js", "socket.io", "ws", "@apollo/server",
+	"apollo-server", "apollo-server-express", "apollo-server-fastify", "apollo-server-koa",
 	"kafkajs", "amqplib", "bull", "bullmq", "@aws-sdk/client-sqs", "pg", "mysql2", "mongodb", "mongoose", "redis", "ioredis",
 }
 
@@ -91,19 +92,23 @@ func (s *service) npm(m *configfile.File) bool {
 	}
 	found, own := s.has(slices.Concat(nodeSDKs, nodeTracers)...)
 	_, sdk := s.has(nodePackage)
-	switch {
-	case own:
+	if own {
 		s.leave(m.Path, 0, "Nothing is added to the program: `"+found+"` sets up telemetry")
 		return true
-	case !sdk && !s.addNode(m, slices.ContainsFunc(npmStarts, func(name string) bool { return starts[name] != nil && modules(manifest.Scripts[name]) }) || slices.ContainsFunc(images, func(f *configfile.File) bool { return modules(commandOf(f)) })):
-		return true
+	}
+	var add []string
+	if !sdk {
+		add, ok = s.nodePackages(m, slices.ContainsFunc(npmStarts, func(name string) bool { return starts[name] != nil && modules(manifest.Scripts[name]) }) || slices.ContainsFunc(images, func(f *configfile.File) bool { return modules(commandOf(f)) }))
+		if !ok {
+			return true
+		}
 	}
 	hooks := func(options string) { // Node.js finds only packages that the project itself has
 		if sdk && strings.HasPrefix(options, nodeLoader) && !slices.ContainsFunc(m.Dependencies, func(d configfile.Dependency) bool { return d.Name == nodeHooks }) {
 			s.leave(m.Path, 0, "Install `"+nodeHooks+"` in the version that `"+nodePackage+"` requires: the program loads its hooks")
 		}
 	}
-	started := false
+	started, loads := false, false // by something that is found, and by something that loads the package
 	// The Dockerfiles whose images start the instrumentation, and those that do by NODE_OPTIONS.
 	inImage, inOptions := map[string]bool{}, map[string]bool{}
 	for _, name := range npmStarts {
@@ -111,8 +116,11 @@ func (s *service) npm(m *configfile.File) bool {
 		if start == nil {
 			continue
 		}
-		started = started || strings.Contains(start[2], nodePackage)
-		if strings.Contains(start[2], nodePackage) || strings.Contains(start[2], "--import") {
+		if strings.Contains(start[2], nodePackage) {
+			started, loads = true, true
+			continue
+		}
+		if strings.Contains(start[2], "--import") {
 			continue
 		}
 		if from, end, ok := member(m.Source, "scripts", name); ok {
@@ -123,12 +131,13 @@ func (s *service) npm(m *configfile.File) bool {
 				run = "npm start"
 			}
 			s.did(m.Path, lineOf(m.Source, from), "Start automatic instrumentation with the program: `"+run+"`")
-			started = true
+			started, loads = true, true
 		}
 	}
 	for _, f := range images {
 		if mentions(f, nodePackage) || mentions(f, "OTEL_SERVICE_NAME") {
 			started, inImage[f.Path], inOptions[f.Path] = true, mentions(f, nodePackage), setsVariable(f, "NODE_OPTIONS", nodePackage)
+			loads = loads || inImage[f.Path]
 			continue
 		}
 		stage, ok := s.stageOf(f)
@@ -149,12 +158,9 @@ func (s *service) npm(m *configfile.File) bool {
 		if line, ok := s.before(f, stage, "ENV OTEL_SERVICE_NAME="+quoteDocker(s.name)+" \\", "    NODE_OPTIONS="+quoteOptions("NODE_OPTIONS", options(commandOf(f)))); ok {
 			hooks(options(commandOf(f)))
 			s.did(f.Path, line, "Start automatic instrumentation with the program of the image")
-			inImage[f.Path], inOptions[f.Path] = true, true
+			loads, inImage[f.Path], inOptions[f.Path] = true, true, true
 		}
 		started = true
-	}
-	if !started {
-		s.leave(m.Path, 0, "Start the program with `NODE_OPTIONS="+strconv.Quote(options(""))+"`: no script and no Dockerfile that starts it was found")
 	}
 	s.deployments(images, func(f *configfile.File, image string, container *yaml.Node) []variable {
 		known := slices.ContainsFunc(images, func(f *configfile.File) bool { return f.Path == image })
@@ -172,12 +178,26 @@ func (s *service) npm(m *configfile.File) bool {
 			return []variable{{name: "NODE_OPTIONS", value: options, mark: nodePackage, image: true}}
 		case command == nil || of(inImage) || slices.ContainsFunc(words, func(word string) bool { return word == "start" || starts[word] != nil }):
 		case len(words) > 0 && path.Base(words[0]) == "node":
+			loads = true
 			return []variable{{name: "NODE_OPTIONS", value: options, mark: nodePackage}}
 		default:
 			s.leave(f.Path, command.Line, "Start the program of the container with `NODE_OPTIONS="+strconv.Quote(options)+"`: it overrides the command of the image")
 		}
 		return nil
 	})
+	install := "Install " + strings.ReplaceAll(strings.Join(add, ", "), `"`, "`")
+	start := " the program with `NODE_OPTIONS=" + strconv.Quote(options("")) + "`: no script and no Dockerfile that starts it was found"
+	switch {
+	case loads && len(add) > 0:
+		s.addDependencies(m, add...)
+		s.locks(nodeWorkspace, []lock{{"package-lock.json", "npm install"}, {"yarn.lock", "yarn install"}, {"pnpm-lock.yaml", "pnpm install"}, {"bun.lock", "bun install"}})
+	case !started && len(add) > 0:
+		s.leave(m.Path, 0, install+" and start"+start)
+	case !started && !loads:
+		s.leave(m.Path, 0, "Start"+start)
+	case len(add) > 0:
+		s.leave(m.Path, 0, install+": the program needs them when it starts as other steps say")
+	}
 	return true
 }
 
@@ -204,8 +224,9 @@ func commandOf(f *configfile.File) string {
 	return strings.Join(words, " ")
 }
 
-// addNode adds the dependencies to a manifest, those of a program of ES modules too.
-func (s *service) addNode(m *configfile.File, modules bool) bool {
+// nodePackages returns the dependencies that the program needs, those of a program of ES modules too. It returns false if they cannot
+// be added.
+func (s *service) nodePackages(m *configfile.File, modules bool) (add []string, ok bool) {
 	api, auto, hooks := nodeAPI20, nodeAuto20, nodeHooks20
 	runtime, says := m.RuntimeVersion, "the manifest allows "
 	for _, f := range s.dockerfiles(runtimeNode) {
@@ -217,21 +238,20 @@ func (s *service) addNode(m *configfile.File, modules bool) bool {
 		api, auto, hooks = nodeAPI, nodeAuto, nodeHooksVersion
 	} else if major > 0 && major < 18 {
 		s.leave(m.Path, 0, "Nothing is added: the SDK of today needs Node.js 18.19 or newer, and "+says+strconv.Itoa(major))
-		return false
+		return nil, false
 	}
-	add := []string{`"@opentelemetry/api": "` + api + `"`, `"` + nodePackage + `": "` + auto + `"`}
+	add = []string{`"@opentelemetry/api": "` + api + `"`, `"` + nodePackage + `": "` + auto + `"`}
 	if modules {
 		add = append(add, `"`+nodeHooks+`": "`+hooks+`"`)
 	}
 	if s.moves(m, add) {
-		return false
+		return nil, false
 	}
-	if !s.addDependencies(m, add...) {
+	if len(installed(m)) == 0 {
 		s.leave(m.Path, 0, "Install "+strings.ReplaceAll(strings.Join(add, ", "), `"`, "`")+": the manifest has no dependencies to add them to")
-		return false
+		return nil, false
 	}
-	s.locks(nodeWorkspace, []lock{{"package-lock.json", "npm install"}, {"yarn.lock", "yarn install"}, {"pnpm-lock.yaml", "pnpm install"}, {"bun.lock", "bun install"}})
-	return true
+	return add, true
 }
 
 // lock is a file with the versions that are installed, and the command that updates it.
@@ -276,16 +296,21 @@ func (s *service) moves(m *configfile.File, entries []string) bool {
 	return found
 }
 
-// addDependencies adds lines to the dependencies of package.json, in the order of names. Those that it has stay as they are.
-func (s *service) addDependencies(m *configfile.File, entries ...string) bool {
-	var before []configfile.Dependency
+// installed returns the dependencies of package.json that are installed with the program.
+func installed(m *configfile.File) (all []configfile.Dependency) {
 	from, _, ok := member(m.Source, "dependencies")
 	for _, d := range m.Dependencies {
 		if ok && !d.Development && d.Start > from {
-			before = append(before, d)
+			all = append(all, d)
 		}
 	}
-	if !ok || len(before) == 0 {
+	return all
+}
+
+// addDependencies adds lines to the dependencies of package.json, in the order of names. Those that it has stay as they are.
+func (s *service) addDependencies(m *configfile.File, entries ...string) bool {
+	before := installed(m)
+	if len(before) == 0 {
 		return false
 	}
 	entries = slices.DeleteFunc(entries, func(e string) bool {
