@@ -40,18 +40,74 @@ func javaScriptTable() *scriptTable {
 
 // spanContextOf returns the source of a context for a span or span context.
 func (s *script) spanContextOf(n *syntax.Node) (string, bool) {
+	present := false
 	if n.Kind == syntax.Call {
 		if receiver, name := n.Method(); name == "context" && s.kind(receiver) == spanValue {
+			present = !strings.Contains(string(s.f.Source[receiver.End:n.End]), "?.")
 			n = receiver
 		}
 	}
 	switch s.kind(n) {
 	case spanValue:
-		return fmt.Sprintf("%s.setSpan(%s, %s)", s.use("trace"), s.use("ROOT_CONTEXT"), s.text(n)), true
+		return s.withSpan(func() string { return s.use("ROOT_CONTEXT") }, n, present)
 	case contextValue:
 		return s.text(n), true
 	}
 	return s.blockAt(n, "It is not known whether %s is a span or a context.", s.brief(n))
+}
+
+// withSpan returns the source of a context with a span. In TypeScript, a span that may be undefined is tested: the context then has no
+// span, as in JavaScript. present reports whether the code says that there is one. The active span is that of the active context.
+func (s *script) withSpan(parent func() string, n *syntax.Node, present bool) (string, bool) {
+	if n.Kind == syntax.Operator && len(n.Children) == 2 && (n.Text == "??" || n.Text == "||") {
+		if other := s.f.Code(n.Children[1]); other == "undefined" || other == "null" {
+			n = n.Children[0]
+		}
+	}
+	if s.activeSpan(n) {
+		s.mark(n)
+		return s.use("context") + ".active()", true
+	}
+	set := func() string { return fmt.Sprintf("%s.setSpan(%s, %s)", s.use("trace"), parent(), s.text(n)) }
+	switch {
+	case present || s.f.Language != syntax.TypeScript || s.present(n):
+		return set(), true
+	case n.Kind == syntax.Name || n.Kind == syntax.Member:
+		return s.text(n) + " ? " + set() + " : " + parent(), true
+	}
+	return s.blockAt(n, "%s may be undefined. Assign it to a variable.", s.brief(n))
+}
+
+// activeSpan reports whether an expression is tracer.scope().active() of dd-trace.
+func (s *script) activeSpan(n *syntax.Node) bool {
+	if n.Kind != syntax.Call || len(n.Args()) > 0 {
+		return false
+	}
+	scope, name := n.Method()
+	if name != "active" || scope == nil || scope.Kind != syntax.Call {
+		return false
+	}
+	tracer, name := scope.Method()
+	return name == "scope" && s.kind(tracer) == tracerValue
+}
+
+// present reports whether a span cannot be undefined in TypeScript: it is started here or is a constant that is, or is a parameter of
+// its type.
+func (s *script) present(n *syntax.Node) bool {
+	if d := s.f.Definition(n); n.Kind == syntax.Name && d != nil {
+		if d.Kind == syntax.Param {
+			return (d.Type == "Span" || strings.HasSuffix(d.Type, ".Span")) && !strings.Contains(s.f.Code(d), n.Text+"?")
+		}
+		if before := bytes.TrimRight(s.f.Source[:d.Start], " \t\r\n"); d.Kind != syntax.Assign || !bytes.HasSuffix(before, []byte("const")) {
+			return false
+		}
+		n = d.Value()
+	}
+	if n.Kind != syntax.Call {
+		return false
+	}
+	_, name := n.Method()
+	return name == "startSpan" || name == "setTag" || name == "addTags"
 }
 
 func javaScriptCall(s *script, c *syntax.Node) (string, bool) {
@@ -131,6 +187,9 @@ func javaScriptCall(s *script, c *syntax.Node) (string, bool) {
 			return code() + ".updateName(" + s.list(args) + ")", true
 		case "context":
 			text, ok := s.spanContextOf(c)
+			if strings.Contains(text, " ? ") {
+				text = "(" + text + ")"
+			}
 			return text, ok
 		case "setTag":
 			if len(args) != 2 {
@@ -167,15 +226,16 @@ func javaScriptCall(s *script, c *syntax.Node) (string, bool) {
 			return s.use("trace") + ".getActiveSpan()", true
 		case name == "activate" && len(args) == 2:
 			s.mark(receiver)
-			return fmt.Sprintf("%[1]s.with(%[2]s.setSpan(%[1]s.active(), %[3]s), %[4]s)", s.use("context"), s.use("trace"), s.text(args[0]), s.text(args[1])), true
+			with, ok := s.withSpan(func() string { return s.use("context") + ".active()" }, args[0], false)
+			return fmt.Sprintf("%s.with(%s, %s)", s.use("context"), with, s.text(args[1])), ok
 		case name == "bind" && (len(args) == 1 || len(args) == 2):
 			s.mark(receiver)
-			context := s.use("context")
+			context, ok := s.use("context"), true
 			active := context + ".active()"
 			if len(args) == 2 {
-				active = fmt.Sprintf("%s.setSpan(%s, %s)", s.use("trace"), active, s.text(args[1]))
+				active, ok = s.withSpan(func() string { return context + ".active()" }, args[1], false)
 			}
-			return context + ".bind(" + active + ", " + s.text(args[0]) + ")", true
+			return context + ".bind(" + active + ", " + s.text(args[0]) + ")", ok
 		}
 		return s.failCall(c, "%s is in no table.", s.brief(c.Callee()))
 	}

@@ -262,6 +262,29 @@ func TestFiles(t *testing.T) {
 			[]string{"const { ROOT_CONTEXT, trace } = require('@opentelemetry/api')", ".startSpan('a', {}, trace.setSpan(ROOT_CONTEXT, parentSpan))"},
 			[]string{"REFERENCE", "opentracing"},
 		},
+		"parents that may be undefined in TypeScript": {
+			map[string]string{
+				"package.json": "{\"dependencies\": {\"dd-trace\": \"5\"}}\n",
+				"a.ts":         "import tracer, { Span } from 'dd-trace';\nexport function active(parentSpan: Span | undefined, request: { span?: Span }) {\n  tracer.startSpan('a', { childOf: tracer.scope().active() ?? undefined }).finish();\n  tracer.startSpan('b', { childOf: parentSpan }).finish();\n  tracer.startSpan('c', { childOf: request.span || undefined }).finish();\n  const span = tracer.scope().active();\n  tracer.startSpan('d', { childOf: span }).finish();\n  tracer.inject(tracer.scope().active(), 'text_map', {});\n}\nexport function given(parentSpan: Span, other?: Span) {\n  const span = tracer.startSpan('e', { childOf: parentSpan });\n  tracer.startSpan('f', { childOf: span }).finish();\n  tracer.startSpan('g', { childOf: span.context() }).finish();\n}\n",
+			},
+			"a.ts",
+			[]string{
+				".startSpan('a', {}, context.active()).end()", ".startSpan('b', {}, parentSpan ? trace.setSpan(ROOT_CONTEXT, parentSpan) : ROOT_CONTEXT).end()",
+				".startSpan('c', {}, request.span ? trace.setSpan(ROOT_CONTEXT, request.span) : ROOT_CONTEXT).end()",
+				"const span = trace.getActiveSpan();", ".startSpan('d', {}, span ? trace.setSpan(ROOT_CONTEXT, span) : ROOT_CONTEXT).end()", "propagation.inject(context.active(), {})",
+				".startSpan('e', {}, trace.setSpan(ROOT_CONTEXT, parentSpan));", ".startSpan('f', {}, trace.setSpan(ROOT_CONTEXT, span)).end()", ".startSpan('g', {}, trace.setSpan(ROOT_CONTEXT, span)).end()",
+			},
+			nil,
+		},
+		"a span of two that may be undefined": {
+			map[string]string{
+				"package.json": "{\"dependencies\": {\"dd-trace\": \"5\"}}\n",
+				"a.js":         "const tracer = require('dd-trace');\nexports.f = (parentSpan) => tracer.startSpan('a', { childOf: parentSpan || tracer.scope().active() });\n",
+			},
+			"a.js",
+			[]string{"trace.setSpan(ROOT_CONTEXT, parentSpan || trace.getActiveSpan())"},
+			nil,
+		},
 		"the logger and the metrics of the Jaeger client": {
 			golang("\t\"log\"\n\n\t\"github.com/opentracing/opentracing-go\"\n\t\"github.com/uber/jaeger-client-go\"\n\tjaegercfg \"github.com/uber/jaeger-client-go/config\"\n\tjaegerlog \"github.com/uber/jaeger-client-go/log\"\n\t\"github.com/uber/jaeger-lib/metrics\"\n",
 				"func f() {\n\tcfg := jaegercfg.Configuration{ServiceName: \"s\", Sampler: &jaegercfg.SamplerConfig{Type: jaeger.SamplerTypeConst, Param: 1}}\n\ttracer, closer, err := cfg.NewTracer(\n\t\tjaegercfg.Logger(jaegerlog.StdLogger),\n\t\tjaegercfg.Metrics(metrics.NullFactory),\n\t)\n\tif err != nil {\n\t\tlog.Fatal(err)\n\t}\n\tdefer closer.Close()\n\topentracing.SetGlobalTracer(tracer)\n}\n"),
@@ -432,6 +455,7 @@ func TestLeftRace(t *testing.T) {
 		"JavaScript: references":            {js("const span = opentracing.globalTracer().startSpan('a', { references: both })"), "a.js:2: A span has one parent"},
 		"JavaScript: baggage":               {js("exports.f = (span) => span.setBaggageItem('a', 'b')"), "a.js:2: span.setBaggageItem is in no table."},
 		"JavaScript: an unknown value":      {js("exports.f = (x) => x.setTag('a', 'b')"), "a.js:2: x.setTag may be a method of a span"},
+		"TypeScript: one of two parents":    {map[string]string{"package.json": "{\"dependencies\": {\"dd-trace\": \"5\"}}\n", "a.ts": "import tracer, { Span } from 'dd-trace';\nexport const f = (parentSpan?: Span) => tracer.startSpan('a', { childOf: parentSpan ?? tracer.scope().active() });\n"}, "a.ts:2: parentSpan ?? tracer.scope().active() may be undefined. Assign it to a variable."},
 		"JavaScript: an unknown parent":     {js("exports.f = (x) => opentracing.globalTracer().startSpan('a', { childOf: x })"), "a.js:2: It is not known whether x is a span or a context."},
 		"JavaScript: tags of a variable":    {js("exports.f = (tags) => opentracing.globalTracer().startSpan('a', { tags: tags })"), "a.js:2: The tags of startSpan are no object literal."},
 		"JavaScript: an unknown name":       {js("module.exports = new opentracing.MockTracer()"), "a.js:2: opentracing.MockTracer is in no table"},
