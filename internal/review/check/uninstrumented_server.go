@@ -52,11 +52,11 @@ var uninstrumentedServer = &Check{
 		if u.File.ImportsAny("github.com/prometheus/client_golang/prometheus/promhttp", "net/http/pprof", "expvar") {
 			return // a server for operators
 		}
-		loopback := sync.OnceValue(func() bool { return listensLocally(u) })
+		local := sync.OnceValue(func() bool { return listensLocally(u) })
 		for _, b := range u.Boundaries {
 			switch b.Kind {
 			case "http server", "grpc server", "queue consumer", "database client":
-				if b.Kind == "http server" && (operational(u, b.Node) || loopback()) {
+				if b.Kind == "http server" && (operational(u, b.Node) || b.Node.Has(loopback) || local()) {
 					continue
 				}
 				p.Keep(boundaryFact{
@@ -71,7 +71,7 @@ var uninstrumentedServer = &Check{
 		if !ok {
 			return nil
 		}
-		texts := []string{"telemetry", "otel", "trace", "Trace", "apm", "relic", "entry"}
+		texts := []string{"telemetry", "otel", "trace", "Trace", "tracing", "zipkin", "skywalking", "apm", "relic", "entry"}
 		if bareServer(b) {
 			texts = append(texts, "express", "fastify", "koa", "hapi", "nestjs", "gin", "echo", "fiber")
 		}
@@ -85,9 +85,12 @@ type (
 		file      string
 		libraries []string
 	}
-	telemetryFact struct{ file, module string }
-	manualFact    struct{ file, kind string }
-	boundaryFact  struct {
+	telemetryFact struct {
+		file, module string
+		vendor       bool // module is the vendor of a tracer that is not OpenTelemetry's
+	}
+	manualFact   struct{ file, kind string }
+	boundaryFact struct {
 		file          string
 		start, end    int
 		symbol        string
@@ -101,14 +104,38 @@ func keepInstrumentation(p *Pass, u *instrumentation.Uses) {
 	if len(u.Instrumented) > 0 {
 		p.Keep(instrumentedFact{u.File.Path, u.Instrumented})
 	}
+	vendor := u.File.ImportsAny(tracingModules...)
 	for _, i := range u.File.Imports {
 		if isTelemetryModule(i.Path) {
-			p.Keep(telemetryFact{u.File.Path, i.Path})
+			p.Keep(telemetryFact{file: u.File.Path, module: i.Path})
 		} else if v, ok := vendorOfImport(u.File.Language, i.Path); ok {
-			p.Keep(telemetryFact{u.File.Path, v})
+			p.Keep(telemetryFact{u.File.Path, v, true})
+			vendor = true
 		}
 	}
+	if !vendor {
+		return
+	}
+	if serverTracing.Match(u.File.Source) {
+		p.Keep(manualFact{u.File.Path, "server"})
+	}
+	calls := func(of string) bool {
+		return u.File.Root.Has(func(n *syntax.Node) bool {
+			return n.Kind == syntax.Call && strings.HasPrefix(strings.ToLower(name(n)), of)
+		})
+	}
+	if calls("extract") && (calls("startspan") || calls("start_span") || calls("start_active_span") || calls("buildspan")) {
+		p.Keep(manualFact{u.File.Path, "server"})
+		p.Keep(manualFact{u.File.Path, "consumer"})
+	}
 }
+
+// serverTracing matches the middleware, interceptors and handlers that instrument a server for other tracers than OpenTelemetry.
+var serverTracing = regexp.MustCompile(`\b(OpenTracing(Stream)?ServerInterceptor|nethttp\.Middleware\w*|TraceServer|ocgrpc\.ServerHandler|ochttp\.Handler|` +
+	`zipkinhttp\.NewServerMiddleware|zipkingrpc\.NewServerHandler|middleware\.Tracer|FlaskTrac(ing|er)|expressMiddleware)\b`)
+
+// tracingModules are modules that instrument servers for other tracers, besides those of the vendors.
+var tracingModules = []string{"github.com/grpc-ecosystem/grpc-opentracing", "github.com/go-kit/kit/tracing", "github.com/weaveworks/common/middleware"}
 
 // spanKinds match the kinds of spans of servers and consumers in the languages' spellings.
 var spanKinds = map[string]*regexp.Regexp{
@@ -149,7 +176,11 @@ var automaticMarks = [][]byte{
 	[]byte("opentelemetry-javaagent"), []byte("opentelemetry-instrument"), []byte("auto-instrumentations-node"), []byte("instrumentation.opentelemetry.io/inject"),
 	[]byte("-javaagent:"), []byte("OTEL_DOTNET_AUTO_HOME"), []byte("ddtrace-run"), []byte("dd-trace/init"), []byte("newrelic-admin"), []byte("beyla"), []byte("otel-go-instrumentation"),
 	[]byte("autoinstrumentation-go"), []byte("opentelemetry-ebpf-instrumentation"), []byte("ebpf-instrument"),
+	[]byte("skywalking-go-agent"), []byte("skywalking-python"),
 }
+
+// clients are the vendors whose libraries are clients. The tracers of the others instrument libraries by themselves.
+var clients = []string{"OpenTracing", "OpenCensus", "Jaeger", "Zipkin"}
 
 // wrapper matches packages of a repository that start spans for their callers.
 var wrapper = regexp.MustCompile(`(?i)/(otel|tracing|telemetry|opentelemetry|trace)(/[a-z]+)?$`)
@@ -171,6 +202,7 @@ type coverage struct {
 	projects *projects
 	of       func(*project) *instrumentedProject
 	anywhere bool            // the repository uses OpenTelemetry
+	vendor   bool            // the repository uses another tracer
 	manual   map[string]bool // directories with spans around calls of clients
 }
 
@@ -185,10 +217,7 @@ func instrumentedBy(p *RepositoryPass) *coverage {
 				i.module(d.Name, !d.Indirect)
 				for _, vs := range vendors {
 					for _, v := range vs {
-						// Tracers of vendors instrument libraries by themselves. Clients do not.
-						if !slices.Contains([]string{"OpenTracing", "OpenCensus", "Jaeger", "Zipkin"}, v.vendor) && v.names.MatchString(d.Name) {
-							i.all = true
-						}
+						i.all = i.all || !slices.Contains(clients, v.vendor) && v.names.MatchString(d.Name)
 					}
 				}
 			}
@@ -196,7 +225,7 @@ func instrumentedBy(p *RepositoryPass) *coverage {
 		}
 		return byProject[at]
 	}
-	anywhere := false
+	anywhere, vendor := false, false
 	manual := map[string]bool{} // directories with spans around calls of clients
 	for _, k := range p.Kept {
 		switch k := k.(type) {
@@ -208,6 +237,11 @@ func instrumentedBy(p *RepositoryPass) *coverage {
 			}
 		case telemetryFact:
 			i := of(ps.of(k.file))
+			if k.vendor {
+				i.all = i.all || !slices.Contains(clients, k.module)
+				vendor = true
+				continue
+			}
 			i.telemetry, anywhere = true, true
 			i.module(k.module, true)
 			if wrapper.MatchString(k.module) && !strings.HasPrefix(k.module, "go.opentelemetry.io/") {
@@ -251,7 +285,7 @@ func instrumentedBy(p *RepositoryPass) *coverage {
 			of(at).all = true
 		}
 	}
-	return &coverage{ps, of, anywhere, manual}
+	return &coverage{ps, of, anywhere, vendor, manual}
 }
 
 func checkBoundaries(p *RepositoryPass) {
@@ -300,7 +334,7 @@ func checkBoundaries(p *RepositoryPass) {
 		i := of(at)
 		severity := Medium
 		switch {
-		case i.all || (i.telemetry || anywhere) && !i.sdk && strings.HasSuffix(b.file, ".java") || i.covers(b.library, b.kind) || b.kind == "database client" && manual[path.Dir(b.file)]:
+		case i.all || (i.telemetry || anywhere || c.vendor) && !i.sdk && strings.HasSuffix(b.file, ".java") || i.covers(b.library, b.kind) || b.kind == "database client" && manual[path.Dir(b.file)]:
 			continue
 		case !i.telemetry && !anywhere:
 			if b.kind == "database client" || seen["none "+at.dir] {
@@ -362,9 +396,13 @@ var forOperators = setOf(`health healthz healthcheck healthchecks readiness live
 // listensLocally reports whether a file has a server for processes of the same machine.
 func listensLocally(u *instrumentation.Uses) bool {
 	return u.File.Root.Has(func(n *syntax.Node) bool {
-		return n.Kind == syntax.Call && name(n) == "listen" &&
-			slices.ContainsFunc(n.Args(), func(a *syntax.Node) bool { return a.Kind == syntax.String && a.Text == "127.0.0.1" })
+		return n.Kind == syntax.Call && name(n) == "listen" && slices.ContainsFunc(n.Args(), loopback)
 	})
+}
+
+// loopback reports whether an expression is the address of a server for processes of the same machine.
+func loopback(n *syntax.Node) bool {
+	return n.Kind == syntax.String && (n.Text == "127.0.0.1" || strings.HasPrefix(n.Text, "127.0.0.1:"))
 }
 
 // operational reports whether a server serves operators or developers: by the names around it, or by the names in its
