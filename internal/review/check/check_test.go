@@ -362,3 +362,30 @@ func writeExample(b *strings.Builder, examples []checktest.Example, label string
 		fmt.Fprintf(b, "\n```%s\n%s\n```\n", fences[path.Ext(name)], strings.TrimRight(e.Files[name], "\n"))
 	}
 }
+
+// TestSeverity: a finding that the code does not decide is a suggestion.
+func TestSeverity(t *testing.T) {
+	const python = "import logging\nlogger = logging.getLogger(__name__)\ndef f(request%s):\n    logger.info('%%s', request)\n"
+	const java = "import org.slf4j.*;\nclass A { static final Logger log = LoggerFactory.getLogger(\"x\");\n  void f(%s request) { log.info(\"{}\", request); }\n}\n"
+	const script = "import pino from 'pino';\nconst log = pino();\nexport const f = (%s) => { log.info({ req }); };\n"
+	for _, c := range []struct {
+		id, file, text string
+		want           check.Severity
+	}{
+		{"sensitive-log", "a.py", fmt.Sprintf(python, ""), check.Suggestion},
+		{"sensitive-log", "a.py", fmt.Sprintf(python, ": Request"), check.Suggestion},
+		{"sensitive-log", "A.java", fmt.Sprintf(java, "Request"), check.Suggestion},
+		{"sensitive-log", "A.java", fmt.Sprintf(java, "HttpServletRequest"), check.Critical},
+		{"sensitive-log", "a.ts", fmt.Sprintf(script, "req"), check.Suggestion},
+		{"sensitive-log", "a.ts", fmt.Sprintf(script, "req, res"), check.Critical},
+		{"sensitive-log", "a.ts", fmt.Sprintf(script, "req: Request<Params>"), check.Critical},
+		{"sensitive-log", "a.go", "package a\n\nimport (\n\t\"log\"\n\t\"net/http\"\n)\n\nfunc f(req *http.Request) { log.Print(req) }\n", check.Critical},
+		{"sensitive-log", "a.go", "package a\n\nimport \"log\"\n\nfunc f(req any) { log.Print(req) }\n", check.Suggestion},
+		{"uninstrumented-server", "main.go", "package main\n\nimport (\n\t\"net/http\"\n\n\t_ \"github.com/opentracing/opentracing-go\"\n)\n\nfunc main() { http.ListenAndServe(\":80\", nil) }\n", check.Suggestion},
+		{"uninstrumented-server", "main.go", "package main\n\nimport (\n\t\"net/http\"\n\n\t_ \"go.opentelemetry.io/otel\"\n)\n\nfunc main() { http.ListenAndServe(\":80\", nil) }\n", check.Medium},
+	} {
+		r := reviewExample(t, checktest.Example{Files: map[string]string{c.file: c.text}}, c.id)
+		require.Len(t, r.Findings, 1, c.text)
+		require.Equal(t, string(c.want), string(r.Findings[0].Severity), c.text)
+	}
+}

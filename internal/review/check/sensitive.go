@@ -53,7 +53,8 @@ var (
 		parser parse syntax stop start end prompt completion input output unk eos bos pad mask current curr cur first last unexpected
 		expected design style theme special fencing lease leader ack watch checkpoint shard barrier generation pagination idempotency
 		request client_request task d string word text left right close open separator delimiter literal keyword comment peek look ahead lookahead
-		ring partition change skip marker reservation limiter slot consistency delivery zed zedtoken scan scroll watermark feature balance balancer lb precommit`)
+		ring partition change skip marker reservation limiter slot consistency delivery zed zedtoken scan scroll watermark feature balance balancer lb precommit since
+		to from batch stream transaction coap`)
 	// accountWords before "email" say that it is the name of an account of a program.
 	accountWords = setOf("client service serviceaccount bot support noreply")
 	// derived are last words of names and callees whose values hide what they are made of.
@@ -71,10 +72,13 @@ var (
 	// accessors are functions that return what a name stands for.
 	accessors = setOf(`get getenv lookupenv getheader header formvalue postformvalue query param params getparameter getattribute
 		getproperty getstring postform values cookie form environ getheaderstring queryparam pathvalue getor field getfirst peek claim getclaim`)
-	// parsing are words of files and functions whose tokens are part of a language or a text.
+	// parsing are words of functions whose tokens are part of a language or a text.
 	parsing = setOf(`lexer lex lexers parser parsers parse parsing token tokens tokenizer tokenize tokenise tokenization scanner scan ast syntax grammar compiler
 		compile interpreter eval llm completion completions embedding embeddings expr expression template templates markdown html sql css json yaml xml
 		query logql promql traceql cql ring limiter semaphore`)
+	// parsingPaths are words of files with such tokens. Files for credentials are named after tokens, queries, JSON and SQL too.
+	parsingPaths = setOf(`lexer lex lexers parser parsers parsing tokenizer tokenize tokenise tokenization scanner ast syntax grammar compiler
+		interpreter eval llm completion completions embedding embeddings expr expression markdown css logql promql traceql cql ring limiter semaphore`)
 )
 
 // hidden reports whether the words before a name say that the value is derived of what it names. A token for a reset and a
@@ -105,7 +109,7 @@ func sensitiveWords(w []string) string {
 		if hidden(before, what) {
 			return ""
 		}
-		if last(w) == "token" && tokenWords.any(before) || what == "an e-mail address" && accountWords.any(before) {
+		if k == 1 && last(w) == "token" && tokenWords.any(before) || what == "an e-mail address" && accountWords.any(before) {
 			return ""
 		}
 		return what
@@ -225,7 +229,7 @@ func abbreviates(u *instrumentation.Uses, n *syntax.Node, depth int) bool {
 
 // plainType reports whether values of a declared type are flags, counts, or secrets that print as masked.
 func plainType(t string) bool {
-	t = strings.ToLower(strings.TrimLeft(t, "*&: "))
+	t = strings.TrimSuffix(strings.ToLower(strings.TrimLeft(t, "*&: ")), " | none")
 	switch t {
 	case "bool", "boolean", "int", "int32", "int64", "uint", "uint32", "uint64", "long", "integer", "float", "float64", "double", "number", "error",
 		"time.duration", "time.time", "context.cancelfunc":
@@ -450,7 +454,8 @@ func kubernetes(u *instrumentation.Uses) bool {
 
 // languageToken reports whether the token that a name stands for is one of a language, a text, or a model's output.
 func languageToken(u *instrumentation.Uses, n *syntax.Node) bool {
-	if path := words(u.File.Path); parsing.any(path) || tokenPaths.any(path) || parsing.any(words(u.File.Package)) {
+	path := words(u.File.Path)
+	if parsingPaths.any(path) || tokenPaths.any(path) || parsingPaths.any(words(u.File.Package)) || newPosition(n) {
 		return true
 	}
 	for f := n.Enclosing(syntax.Func, syntax.Class); f != nil; f = f.Enclosing(syntax.Func, syntax.Class) {
@@ -462,6 +467,9 @@ func languageToken(u *instrumentation.Uses, n *syntax.Node) bool {
 	if def == nil {
 		return false
 	}
+	if slices.Contains(path, "coap") && messageToken(n, def) {
+		return true
+	}
 	if strings.Contains(strings.ToLower(def.Type), "token") || def.Parent != nil && def.Parent.Kind == syntax.Loop {
 		return true // a structure, which has no single value, or one of many
 	}
@@ -469,4 +477,25 @@ func languageToken(u *instrumentation.Uses, n *syntax.Node) bool {
 		return setOf("next scan peek deserialize").any(words(name(v)))
 	}
 	return false
+}
+
+// newPosition reports whether a new token is a position in a stream: the call gets the previous or current one too.
+func newPosition(n *syntax.Node) bool {
+	if n.Parent == nil || n.Parent.Kind != syntax.Call || strings.Join(words(n.Text), " ") != "new token" {
+		return false
+	}
+	return slices.ContainsFunc(n.Parent.Args(), func(a *syntax.Node) bool {
+		w := words(name(a))
+		return len(w) == 2 && w[1] == "token" && setOf("prev previous current curr")[w[0]]
+	})
+}
+
+// messageToken reports whether a variable holds the token of a CoAP message, which matches responses to requests: not one that is
+// read as a token of something else, such as getCloudToken().
+func messageToken(n, def *syntax.Node) bool {
+	if def.Kind == syntax.Param {
+		return strings.EqualFold(n.Text, "token")
+	}
+	v := def.Value()
+	return v != nil && v.Kind == syntax.Call && sensitiveWords(words(name(v))) == ""
 }

@@ -195,6 +195,9 @@ var masking = setOf(`WithRequest Object EmbedObject Stringer Inline WithContext 
 // answers are names of the writer of a response: a function that gets it writes to that and not a log.
 var answers = setOf("w rw writer res resp")
 
+// responses are names of the parameter of a handler of HTTP that answers the request.
+var responses = setOf("res resp response reply")
+
 // labelled matches the name before a value at the end of a text: "password: ", "token=".
 var labelled = regexp.MustCompile(`([\w.-]+)["']?\s*[:=]\s*["'\[(<]?$`)
 
@@ -457,21 +460,37 @@ func requestText(def *syntax.Node) bool {
 	return def.Text == "+="
 }
 
-// ownRequest reports whether a request is made by the code itself, or has a declared type that is not one of HTTP: it may
-// hold nothing sensitive.
+// ownRequest reports whether nothing says that a request is one of HTTP with what a caller sent: the code makes it, or it has no
+// type of HTTP. In Python, the text of a request has no headers.
 func ownRequest(u *instrumentation.Uses, n *syntax.Node) bool {
 	for c := range n.All() {
-		if c.Kind != syntax.Name || !requestWords[strings.Join(words(c.Text), "")] {
+		if w := strings.Join(words(c.Text), ""); c.Kind != syntax.Name || !requestWords[w] || w == "httprequest" {
 			continue
 		}
 		def := u.File.Definition(c)
-		if def == nil || def.Type == "" {
-			return def != nil && (u.File.Language == syntax.Go && def.Kind == syntax.Assign || made(def))
+		if def == nil {
+			return true
 		}
-		t := strings.ToLower(def.Type)
-		return !strings.Contains(t, "http") && !slices.Contains([]string{"request", "any", "interface{}", "object", "req", "express.request", "fastifyrequest", "*gin.context"}, t)
+		t, _, _ := strings.Cut(strings.ToLower(def.Type), "<")
+		switch u.File.Language {
+		case syntax.JavaScript, syntax.TypeScript:
+			if t == "" {
+				return def.Kind != syntax.Param || !answered(def)
+			}
+			return !strings.Contains(t, "http") && !slices.Contains([]string{"request", "req", "express.request", "fastifyrequest"}, t)
+		case syntax.Python:
+			return true
+		default:
+			return !strings.Contains(t, "http") && t != "*gin.context"
+		}
 	}
-	return false
+	return u.File.Language == syntax.Python && n.Kind == syntax.Member
+}
+
+// answered reports whether the function of a parameter gets the response too: (req, res) => {}.
+func answered(param *syntax.Node) bool {
+	fn := param.Enclosing(syntax.Func)
+	return fn != nil && slices.ContainsFunc(fn.Params(), func(p *syntax.Node) bool { return responses[p.Text] })
 }
 
 func response(x string) bool {
