@@ -435,7 +435,7 @@ func (p *pass) config() {
 	if p.configs, err = configfile.Parse(p.file.path, p.source); err != nil && !bytes.Contains(p.source, []byte("{{")) { // a template is no YAML
 		p.run.note(p.file.path, "cannot parse the file: "+err.Error())
 	}
-	p.parsed = len(p.configs) > 0
+	p.parsed = slices.ContainsFunc(p.configs, func(f *configfile.File) bool { return f.Kind != configfile.Template })
 	for _, c := range p.configs {
 		for _, v := range c.Environment {
 			if v.Literal {

@@ -26,7 +26,7 @@ var resourceAttributes = &Check{
 		"and without `service.instance.id` the time series of the instances of a service overwrite each other. " +
 		"An invalid `service.criticality` is ignored.",
 	Fix: "Set `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES=deployment.environment.name=...,service.instance.id=...` where the service is deployed, or give the attributes to the resource of the SDK. " +
-		"The check looks at code, deployment files, `.env` files and Collector configurations of the repository; a deployment from elsewhere may still set them. " +
+		"The check looks at code, deployment files, `.env` files and Collector configurations of the repository, and at the text of templates and kustomizations; a deployment from elsewhere may still set them. " +
 		"`service.criticality` is `mission_critical`, `high`, `medium` or `low`.",
 	Fixable: true,
 	Source: func(p *Pass, u *instrumentation.Uses) {
@@ -235,6 +235,9 @@ func checkResources(p *RepositoryPass) {
 		}
 		if f.Kind == configfile.Logging {
 			givenBySpring(f, set(ps.of(f.Path)))
+		}
+		if f.Kind == configfile.Template || strings.HasPrefix(configfile.Text(configfile.Get(f.YAML, "apiVersion")), "kustomize.") {
+			givenByText(f, everywhere)
 		}
 		if !isDeployment(f) {
 			continue
@@ -472,6 +475,24 @@ func givenByCollector(f *configfile.File, s *attributeSet) {
 			}
 		}
 	}
+}
+
+// givenByText adds what a template or the patches of a kustomization set, to services that are not known.
+func givenByText(f *configfile.File, s *attributeSet) {
+	if bytes.Contains(f.Source, []byte("OTEL_SERVICE_NAME")) {
+		s.add("service.name")
+	}
+	if !bytes.Contains(f.Source, []byte("OTEL_RESOURCE_ATTRIBUTES")) {
+		return
+	}
+	named := false
+	for _, key := range requiredAttributes {
+		if bytes.Contains(f.Source, []byte(key+"=")) {
+			s.add(key)
+			named = true
+		}
+	}
+	s.all = s.all || !named // its value comes from elsewhere
 }
 
 // givenBySpring adds what application.properties and application.yaml set for the starters of Spring and Quarkus.

@@ -24,6 +24,7 @@ const (
 	Logging    Kind = "logging" // logback, Log4j 2, Spring Boot properties
 	SDK        Kind = "sdk configuration"
 	Collector  Kind = "collector"
+	Template   Kind = "template" // of a deployment that sets variables of OpenTelemetry; only its source is known
 )
 
 // The ecosystems of manifests.

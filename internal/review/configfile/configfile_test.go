@@ -189,6 +189,7 @@ collector partial on kubernetes
 `},
 		// No configurations.
 		{"templates/deployment.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: {{ .Values.name }}}\n", ""},
+		{"templates/deployment.yaml", "env:\n- {name: OTEL_SERVICE_NAME, value: {{ .Values.name }}}\n", "template\n"},
 		{"x.yaml", "{{- if .A }}\napiVersion: v1\nkind: Pod\n{{- end }}\n", ""},
 		{"alertmanager.yaml", "receivers:\n- name: x\nroute: {}\n", ""},
 		{"openapi.yaml", "openapi: 3.0.0\npaths: {}\n", ""},

@@ -19,6 +19,9 @@ import (
 // parseYAML returns the documents of a YAML file that are a configuration.
 func parseYAML(file string, source []byte) ([]*File, error) {
 	if template(file, source) {
+		if bytes.Contains(source, []byte("OTEL_")) {
+			return []*File{{Path: file, Kind: Template, Source: source}}, nil
+		}
 		return nil, nil
 	}
 	if bytes.HasPrefix(source, []byte("\xff\xfe")) || bytes.HasPrefix(source, []byte("\xfe\xff")) {
