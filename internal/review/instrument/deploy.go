@@ -464,22 +464,61 @@ func (s *service) image(f *configfile.File, r *runtime) bool {
 	return built || (f.Runtime == r.name || r.programs == nil) && starts && installs && s.alone()
 }
 
-// copies returns what a stage copies to the image, without options, and whether the stage begins with another one of the file.
-func copies(f *configfile.File, stage []instruction) (sources []string, continues bool) {
-	for _, i := range stage {
-		words := i.words
-		for len(words) > 0 && strings.HasPrefix(words[0].text, "--") {
-			words = words[1:]
+// imageOf returns the instructions of the last stage, after those of the stages that it begins with.
+func imageOf(stages [][]instruction) []instruction {
+	if len(stages) == 0 {
+		return nil
+	}
+	last := stages[len(stages)-1]
+	if n := stageNamed(stages[:len(stages)-1], baseOf(last)); n >= 0 {
+		return slices.Concat(imageOf(stages[:n+1]), last)
+	}
+	return last
+}
+
+// baseOf returns the image or stage that a stage begins with.
+func baseOf(stage []instruction) string {
+	if from := withoutOptions(stage[0].words); len(from) > 0 {
+		return from[0].text
+	}
+	return ""
+}
+
+// stageNamed returns the index of the stage with a name or a number, -1 if there is none.
+func stageNamed(stages [][]instruction, name string) int {
+	for n, stage := range slices.Backward(stages) {
+		from := withoutOptions(stage[0].words)
+		if len(from) == 3 && strings.EqualFold(from[1].text, "AS") && strings.EqualFold(from[2].text, name) || strconv.Itoa(n) == name {
+			return n
 		}
-		switch {
-		case len(words) == 0:
-		case i.keyword == "FROM":
-			continues = regexp.MustCompile(`(?im)^[ \t]*FROM[ \t].*[ \t]AS[ \t]+` + regexp.QuoteMeta(words[0].text) + `[ \t\r]*$`).Match(f.Source)
-		case i.keyword == "COPY" || i.keyword == "ADD":
+	}
+	return -1
+}
+
+// withoutOptions returns the words of an instruction after its options.
+func withoutOptions(words []word) []word {
+	n := slices.IndexFunc(words, func(w word) bool { return !strings.HasPrefix(w.text, "--") })
+	return words[max(n, 0):]
+}
+
+// option returns the value of an option of an instruction, "" if it has none.
+func (i *instruction) option(name string) string {
+	for _, w := range i.words {
+		if value, ok := strings.CutPrefix(w.text, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// copies returns what instructions copy to an image.
+func copies(image []instruction) (sources []string) {
+	for _, i := range image {
+		if words := withoutOptions(i.words); len(words) > 0 && (i.keyword == "COPY" || i.keyword == "ADD") {
 			sources = append(sources, lists.Map(words[:len(words)-1], func(w word) string { return w.text })...)
 		}
 	}
-	return sources, continues
+	return sources
 }
 
 // command returns the words of the command of an instruction, and those that it gives to a shell.
@@ -512,10 +551,22 @@ var dockerKeyword = regexp.MustCompile(`^[ \t]*([A-Za-z]+)[ \t]+`)
 // lastStage returns the instructions of the last stage of a Dockerfile. It returns false if the file has parts that it
 // cannot tell apart.
 func lastStage(f *configfile.File) ([]instruction, bool) {
-	if bytes.Contains(f.Source, []byte("<<")) || bytes.Contains(f.Source, []byte("escape=`")) {
+	all := instructions(f)
+	if len(all) == 0 {
 		return nil, false
 	}
-	var all []instruction
+	return all[len(all)-1], true
+}
+
+// maxStages bounds the stages of a Dockerfile.
+const maxStages = 100
+
+// instructions returns the instructions of a Dockerfile by stages, none if it has parts that are not read.
+func instructions(f *configfile.File) [][]instruction {
+	if bytes.Contains(f.Source, []byte("<<")) || bytes.Contains(f.Source, []byte("escape=`")) {
+		return nil
+	}
+	var all [][]instruction
 	offset := 0
 	continued := false
 	for line := range bytes.Lines(f.Source) {
@@ -527,24 +578,33 @@ func lastStage(f *configfile.File) ([]instruction, bool) {
 			continue
 		}
 		if continued {
-			all[len(all)-1].end = start + len(text)
+			stage := all[len(all)-1]
+			stage[len(stage)-1].end = start + len(text)
 		} else {
 			m := dockerKeyword.FindSubmatchIndex(text)
 			if m == nil {
-				return nil, false
+				return nil
 			}
 			i := instruction{keyword: strings.ToUpper(string(text[m[2]:m[3]])), start: start + m[2], end: start + len(text)}
-			if i.keyword == "FROM" {
-				all = all[:0]
+			if i.keyword == "FROM" || len(all) == 0 {
+				all = append(all, nil)
 			}
-			all = append(all, i)
+			all[len(all)-1] = append(all[len(all)-1], i)
 		}
 		continued = text[len(text)-1] == '\\'
 	}
-	for n := range all {
-		all[n].read(f.Source)
+	for _, stage := range all {
+		for n := range stage {
+			stage[n].read(f.Source)
+		}
 	}
-	return all, len(all) > 0 && all[0].keyword == "FROM"
+	if len(all) > 0 && all[0][0].keyword != "FROM" { // arguments for what the stages are based on
+		all = all[1:]
+	}
+	if len(all) > maxStages {
+		return nil
+	}
+	return all
 }
 
 // read finds the words of an instruction.

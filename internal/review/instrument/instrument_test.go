@@ -147,7 +147,7 @@ func TestContainers(t *testing.T) {
 		"Node.js":                 {"FROM node:22\nCMD [\"npm\", \"start\"]\n", "compose.yaml", "command: node worker.js", []string{"+      NODE_OPTIONS: \"--require @opentelemetry"}},
 		"Node.js, the same":       {"FROM node:22\nCMD [\"npm\", \"start\"]\n", "compose.yaml", "command: npm start", []string{"     command: npm start"}},
 		"Node.js, another script": {"FROM node:22\nCMD [\"npm\", \"start\"]\n", "compose.yaml", "command: npm run worker", nil},
-		"Node.js, in the image":   {"FROM node:22\nCMD [\"node\", \"a.js\"]\n", "compose.yaml", "command: npm run worker", []string{"+    NODE_OPTIONS=", "     command: npm run worker"}},
+		"Node.js, in the image":   {"FROM node:22\nCOPY . .\nRUN npm ci\nCMD [\"node\", \"a.js\"]\n", "compose.yaml", "command: npm run worker", []string{"+    NODE_OPTIONS=", "     command: npm run worker"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "shop")
@@ -225,7 +225,7 @@ func TestImages(t *testing.T) {
 	goFiles := map[string]string{"go.mod": "module example.com/shop\n\ngo 1.26\n", "main.go": "package main\n\nimport \"net/http\"\n\nfunc main() { _ = http.ListenAndServe(\":1\", nil) }\n"}
 	for name, tt := range map[string]struct {
 		files map[string]string
-		want  []string // changed Dockerfiles, and services of compose.yaml that are named
+		want  []string // Dockerfiles that are changed or have a step, and services of compose.yaml that are named
 	}{
 		"a proxy beside Node.js":        {map[string]string{"package.json": express, "Dockerfile": node, "nginx/Dockerfile": nginx, "compose.yaml": "services:\n  web:\n    build: .\n  proxy:\n    build: ./nginx\n"}, []string{"Dockerfile", "web"}},
 		"a proxy beside Java":           {map[string]string{"pom.xml": pom, "Dockerfile": java, "nginx/Dockerfile": nginx}, []string{"Dockerfile"}},
@@ -244,7 +244,13 @@ func TestImages(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, f := range apply(t, filepath.Join(t.TempDir(), "shop"), instrument.Minimum, tt.files).Files {
+			p := apply(t, filepath.Join(t.TempDir(), "shop"), instrument.Minimum, tt.files)
+			for _, s := range p.Steps {
+				if s.Open && strings.HasSuffix(s.File, "Dockerfile") {
+					got = append(got, s.File)
+				}
+			}
+			for _, f := range p.Files {
 				switch {
 				case strings.HasSuffix(f.Path, "Dockerfile"):
 					got = append(got, f.Path)
@@ -264,7 +270,7 @@ func TestImages(t *testing.T) {
 // those of its image.
 func TestOptions(t *testing.T) {
 	const (
-		node    = "FROM node:20\nENV NODE_OPTIONS=--max-old-space-size=512\nCMD [\"node\", \"a.js\"]\n"
+		node    = "FROM node:20\nCOPY . .\nRUN npm ci\nENV NODE_OPTIONS=--max-old-space-size=512\nCMD [\"node\", \"a.js\"]\n"
 		java    = "FROM eclipse-temurin:21-jre\nENV JAVA_TOOL_OPTIONS=-Xmx1g\nCMD [\"java\", \"-jar\", \"/shop.jar\"]\n"
 		express = `{"name": "shop", "scripts": {"start": "node a.js"}, "dependencies": {"express": "5"}}`
 		gradle  = "dependencies {\n    implementation 'org.springframework.boot:spring-boot-starter-web:3.2.0'\n}\n"
@@ -323,7 +329,7 @@ func TestESModules(t *testing.T) {
 		"an SDK of the project": {`{"type": "module", "scripts": {"start": "node a.js"}, "dependencies": {"express": "5", "@opentelemetry/auto-instrumentations-node": "^0.50.0"}}`, `"npm", "start"`, []string{`"node ` + hooks + ` a.js"`}, []string{named}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := apply(t, filepath.Join(t.TempDir(), "shop"), instrument.Minimum, map[string]string{"package.json": tt.manifest, "Dockerfile": "FROM node:20\nCMD [" + tt.command + "]\n"})
+			p := apply(t, filepath.Join(t.TempDir(), "shop"), instrument.Minimum, map[string]string{"package.json": tt.manifest, "Dockerfile": "FROM node:20\nCOPY . .\nRUN npm ci\nCMD [" + tt.command + "]\n"})
 			var diff strings.Builder
 			require.NoError(t, p.Diff(&diff))
 			for _, want := range tt.want {
@@ -337,29 +343,35 @@ func TestESModules(t *testing.T) {
 	}
 }
 
-// TestCommandsOfNode: an image that starts the program in another way than by the start script gets NODE_OPTIONS.
+// TestCommandsOfNode: an image that starts the program by `node` or by another script than the start script gets NODE_OPTIONS, and a
+// step says so of one that starts another program.
 func TestCommandsOfNode(t *testing.T) {
-	for command, want := range map[string]bool{
-		`CMD ["npm", "start"]`:                    false,
-		`CMD npm run start`:                       false,
-		`ENTRYPOINT ["yarn", "start"]`:            false,
-		`CMD ["sh", "-c", "exec pnpm -s start"]`:  false,
-		`CMD ["dumb-init", "--", "npm", "start"]`: false,
-		`CMD ["npm", "run", "start:prod"]`:        false,
-		`CMD ["npm", "run", "start:worker"]`:      true,
-		`ENTRYPOINT ["yarn", "worker"]`:           true,
-		`CMD ["pm2-runtime", "pm2.config.js"]`:    true,
-		`ENTRYPOINT ["/docker-entrypoint.sh"]`:    true,
-		`CMD ["sh", "-c", "exec node a.js"]`:      true,
-		`CMD node a.js`:                           true,
+	for command, want := range map[string]string{
+		`CMD ["npm", "start"]`:                    "script",
+		`CMD npm run start`:                       "script",
+		`ENTRYPOINT ["yarn", "start"]`:            "script",
+		`CMD ["sh", "-c", "exec pnpm -s start"]`:  "script",
+		`CMD ["dumb-init", "--", "npm", "start"]`: "script",
+		`CMD ["npm", "run", "start:prod"]`:        "script",
+		`CMD ["npm", "run", "start:worker"]`:      "options",
+		`ENTRYPOINT ["yarn", "worker"]`:           "options",
+		`CMD ["pm2-runtime", "pm2.config.js"]`:    "step",
+		`ENTRYPOINT ["/docker-entrypoint.sh"]`:    "step",
+		`CMD npx prisma deploy && node a.js`:      "step",
+		`CMD ["pnpm", "--filter", "x", "start"]`:  "script",
+		`CMD ["sh", "-c", "exec node a.js"]`:      "options",
+		`CMD node a.js`:                           "options",
 	} {
 		t.Run(command, func(t *testing.T) {
 			p := apply(t, filepath.Join(t.TempDir(), "shop"), instrument.Minimum, map[string]string{
-				"package.json": `{"name": "shop", "scripts": {"start": "node a.js", "start:prod": "node b.js"}, "dependencies": {"express": "5"}}`, "Dockerfile": "FROM node:20\n" + command + "\n",
+				"package.json": `{"name": "shop", "scripts": {"start": "node a.js", "start:prod": "node b.js", "start:worker": "tsx a.ts", "worker": "node a.js"}, "dependencies": {"express": "5"}}`, "Dockerfile": "FROM node:20\nCOPY . .\nRUN npm ci\n" + command + "\n",
 			})
-			require.Equal(t, "Dockerfile", p.Files[0].Path)
-			require.Contains(t, string(p.Files[0].After), `OTEL_SERVICE_NAME="shop"`)
-			require.Equal(t, want, strings.Contains(string(p.Files[0].After), "NODE_OPTIONS"))
+			require.Equal(t, want == "step", slices.ContainsFunc(p.Steps, func(s patch.Step) bool { return s.Open && s.File == "Dockerfile" }))
+			require.Equal(t, want != "step", p.Files[0].Path == "Dockerfile")
+			if want != "step" {
+				require.Contains(t, string(p.Files[0].After), `OTEL_SERVICE_NAME="shop"`)
+				require.Equal(t, want == "options", strings.Contains(string(p.Files[0].After), "NODE_OPTIONS"))
+			}
 		})
 	}
 }
@@ -626,7 +638,11 @@ func TestImagesWithoutPackages(t *testing.T) {
 		"a bundle and its manifest":   {express, build + "FROM node:22\nCOPY package.json .\nRUN npm ci\nCOPY --from=build /app/dist ./dist\n" + start, "NODE_OPTIONS"},
 		"a bundle, with a mount":      {express, build + "FROM node:22\nRUN --mount=type=bind,source=package.json,target=package.json npm ci\nCOPY --from=build /app/dist ./dist\n" + start, "NODE_OPTIONS"},
 		"a bundle on a stage":         {express, build + "FROM build\nCOPY --from=build /app/dist ./dist\n" + start, "NODE_OPTIONS"},
-		"all of a stage":              {express, build + "FROM node:22\nCOPY --from=build /app /app\n" + start, "NODE_OPTIONS"},
+		"all of a stage":              {express, build + "FROM node:22\nWORKDIR /app\nCOPY --from=build /app /app\n" + start, "NODE_OPTIONS"},
+		"all of a stage, elsewhere":   {express, build + "FROM node:22\nWORKDIR /app\nCOPY --from=build /app /app/api\n" + start, ""},
+		"a stage that installs":       {express, "FROM node:22 AS base\nWORKDIR /srv\nFROM base AS deps\nCOPY package*.json ./\nRUN cd /srv && npm ci\nFROM base\nCOPY --from=deps /srv/node_modules /srv/node_modules\nCOPY . .\n" + start, "NODE_OPTIONS"},
+		"a global program":            {express, "FROM node:22\nCOPY . .\nRUN npm i -g pm2\n" + start, ""},
+		"packages on a base stage":    {"flask\n", "FROM python:3.12 AS base\nFROM base AS build\nCOPY requirements.txt .\nRUN pip install -r requirements.txt\nFROM base\n" + lib + "COPY . .\n" + flask, ""},
 		"packages":                    {"flask\n", install + "FROM python:3.12\n" + lib + "COPY . .\n" + flask, ""},
 		"packages and programs":       {"flask\n", install + "FROM python:3.12\n" + lib + "COPY --from=build /usr/local/bin /usr/local/bin\nCOPY . .\n" + flask, `CMD ["opentelemetry-instrument", "flask", "run"]`},
 		"packages on a stage":         {"flask\n", install + "FROM build\n" + lib + "COPY . .\n" + flask, `CMD ["opentelemetry-instrument", "flask", "run"]`},
@@ -1306,4 +1322,15 @@ func TestLinear(t *testing.T) {
 			require.Less(t, work(2000), 3*work(1000))
 		})
 	}
+}
+
+// TestOtherPrograms: an image with nothing of the project but a program that npm installs stays as it is, as do its containers.
+func TestOtherPrograms(t *testing.T) {
+	p := apply(t, filepath.Join(t.TempDir(), "shop"), instrument.Minimum, map[string]string{
+		"package.json":       `{"name": "shop", "scripts": {"start": "node a.js"}, "dependencies": {"express": "5"}}`,
+		"maildev.Dockerfile": "FROM node:24\nRUN npm i -g maildev\nCMD maildev\n",
+		"compose.yaml":       "services:\n  maildev:\n    build:\n      context: .\n      dockerfile: maildev.Dockerfile\n",
+	})
+	require.Len(t, p.Files, 1)
+	require.Equal(t, "package.json", p.Files[0].Path)
 }

@@ -14,6 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"assay/internal/lists"
 	"assay/internal/review/configfile"
 )
 
@@ -76,7 +77,7 @@ func (s *service) npm(m *configfile.File) bool {
 		s.leave(m.Path, 0, "The project is left: `"+framework+"` has a setup of its own for OpenTelemetry")
 		return true
 	}
-	images := s.dockerfiles(runtimeNode)
+	images := slices.DeleteFunc(s.dockerfiles(runtimeNode), installsOther)
 	scripts := map[string]bool{} // of ES modules
 	for name, script := range manifest.Scripts {
 		scripts[name] = strings.Contains(script, ".mjs")
@@ -144,15 +145,23 @@ func (s *service) npm(m *configfile.File) bool {
 		if !ok {
 			continue
 		}
-		if run := npmStart.FindStringSubmatch(commandOf(f)); run != nil && starts[run[1]] != nil {
+		command := strings.Fields(commandOf(f))
+		if run := npmStart.FindStringSubmatch(commandOf(f)); run != nil && slices.ContainsFunc(command, func(word string) bool { return starts[word] != nil }) {
 			if line, ok := s.before(f, stage, "ENV OTEL_SERVICE_NAME="+quoteDocker(s.name)); ok {
 				s.did(f.Path, line, "Name the service")
 			}
 			continue
 		}
-		if withoutPackages(f, stage) {
-			s.leave(f.Path, 0, "Install `"+nodePackage+"` in the image and start the program with `NODE_OPTIONS="+strconv.Quote(options(commandOf(f)))+"`: the image copies what was built, not the packages of this manifest")
-			started, inImage[f.Path] = true, true
+		started = true
+		variable := "`NODE_OPTIONS=" + strconv.Quote(options(commandOf(f))) + "`"
+		if !s.installed(f) {
+			s.leave(f.Path, 0, "Install `"+nodePackage+"` in the image and start the program with "+variable+": no instruction installs the packages of this manifest in the working directory of the image")
+			inImage[f.Path] = true
+			continue
+		}
+		if !startsNode(stage, manifest.Scripts) {
+			s.leave(f.Path, 0, "Start the program of the image with "+variable+": the command of the image is neither `node` nor a script of this manifest")
+			inImage[f.Path] = true
 			continue
 		}
 		if line, ok := s.before(f, stage, "ENV OTEL_SERVICE_NAME="+quoteDocker(s.name)+" \\", "    NODE_OPTIONS="+quoteOptions("NODE_OPTIONS", options(commandOf(f)))); ok {
@@ -160,7 +169,6 @@ func (s *service) npm(m *configfile.File) bool {
 			s.did(f.Path, line, "Start automatic instrumentation with the program of the image")
 			loads, inImage[f.Path], inOptions[f.Path] = true, true, true
 		}
-		started = true
 	}
 	s.deployments(images, func(f *configfile.File, image string, container *yaml.Node) []variable {
 		known := slices.ContainsFunc(images, func(f *configfile.File) bool { return f.Path == image })
@@ -201,17 +209,130 @@ func (s *service) npm(m *configfile.File) bool {
 	return true
 }
 
-// built matches files and directories that a build writes.
-var built = regexp.MustCompile(`(^|/)(dist|build|\.output)(/|$)|\.[cm]?js$`)
+var (
+	// installsNode matches a command that installs the packages of the manifest in its directory, elsewhere one that does so in another.
+	installsNode = regexp.MustCompile(`^((then|else|do|[A-Z_]+=\S*) )*((npm|pnpm) (ci|i|install)\b|yarn( install)?( -|$)|bun (i|install)\b)`)
+	elsewhere    = regexp.MustCompile(` (-g|--global|--prefix|-C|--dir|--cwd)\b`)
+	separators   = regexp.MustCompile(`&&|;|\|\|`)
+)
 
-// withoutPackages reports whether an image has only what was built: packages that the code does not import are not in it.
-func withoutPackages(f *configfile.File, stage []instruction) bool {
-	sources, continues := copies(f, stage)
-	return !continues && slices.ContainsFunc(sources, built.MatchString) &&
-		!slices.ContainsFunc(sources, func(s string) bool { return !built.MatchString(s) || strings.Contains(s, "node_modules") }) &&
-		!slices.ContainsFunc(stage, func(i instruction) bool {
-			return i.keyword == "RUN" && bytes.Contains(f.Source[i.start:i.end], []byte("package")) // mounted
-		})
+// installsOther reports whether an image has nothing of the project, but a program that npm installs.
+func installsOther(f *configfile.File) bool {
+	stages := instructions(f)
+	has := func(matches func(i instruction) bool) bool {
+		return slices.ContainsFunc(stages, func(stage []instruction) bool { return slices.ContainsFunc(stage, matches) })
+	}
+	return has(func(i instruction) bool { return i.keyword == "RUN" && elsewhere.Match(f.Source[i.start:i.end]) }) &&
+		!has(func(i instruction) bool { return i.keyword == "COPY" || i.keyword == "ADD" })
+}
+
+// nodeImage is what a stage of a Dockerfile has, by directories.
+type nodeImage struct {
+	work                string // the working directory
+	manifests, packages map[string]bool
+}
+
+// maxDirectories bounds the directories of an image that are looked at.
+const maxDirectories = 100
+
+// installed reports whether an image has the packages of a manifest in its working directory, where Node.js finds them.
+func (s *service) installed(f *configfile.File) bool {
+	stages := instructions(f)
+	images := make([]nodeImage, len(stages))
+	for n, stage := range stages {
+		m := nodeImage{"/", map[string]bool{}, map[string]bool{}}
+		if base := stageNamed(stages[:n], baseOf(stage)); base >= 0 {
+			m = nodeImage{images[base].work, maps.Clone(images[base].manifests), maps.Clone(images[base].packages)}
+		}
+		for _, i := range stage {
+			switch words := withoutOptions(i.words); {
+			case len(words) == 0:
+			case i.keyword == "WORKDIR":
+				m.work = m.resolve(words[0].text)
+			case i.keyword == "RUN":
+				m.run(lists.Map(words, func(w word) string { return w.text }), i.option("--mount") != "" && bytes.Contains(f.Source[i.start:i.end], []byte("package.json")))
+			case (i.keyword == "COPY" || i.keyword == "ADD") && len(words) > 1:
+				var packages map[string]bool
+				if from := stageNamed(stages[:n], i.option("--from")); from >= 0 {
+					packages = images[from].packages
+				}
+				for _, w := range words[:len(words)-1] {
+					m.copy(path.Clean(w.text), m.resolve(words[len(words)-1].text), s.dir, i.option("--from") != "", packages)
+				}
+			}
+		}
+		images[n] = m
+	}
+	return len(images) > 0 && images[len(images)-1].packages[images[len(images)-1].work]
+}
+
+// resolve returns the path of a directory in the image.
+func (m *nodeImage) resolve(dir string) string {
+	if !path.IsAbs(dir) && !strings.HasPrefix(dir, "$") {
+		dir = path.Join(m.work, dir)
+	}
+	return path.Join("/", dir)
+}
+
+// run notes the directories in which commands install the packages of a manifest.
+func (m *nodeImage) run(words []string, mounted bool) {
+	at := m.work
+	for _, command := range separators.Split(strings.Join(words, " "), -1) {
+		command = strings.TrimSpace(command)
+		if dir, ok := strings.CutPrefix(command, "cd "); ok {
+			at = m.resolve(dir)
+		}
+		if installsNode.MatchString(command) && !elsewhere.MatchString(command) && (m.manifests[at] || mounted) {
+			m.packages[at] = true
+		}
+	}
+}
+
+// copy notes what the image gets from the directory of the service, or from another stage with packages.
+func (m *nodeImage) copy(source, dest, service string, staged bool, packages map[string]bool) {
+	if len(m.manifests)+len(m.packages) > maxDirectories {
+		return
+	}
+	dir, base := path.Split(source)
+	switch own := slices.Contains([]string{".", "/", service}, path.Clean(dir)); {
+	case base == "node_modules" && path.Base(dest) == base:
+		m.packages[path.Dir(dest)] = true
+	case staged:
+		for at := range packages {
+			if rest, ok := strings.CutPrefix(at+"/", strings.TrimSuffix(path.Join("/", source), "/")+"/"); ok {
+				m.packages[path.Join(dest, rest)] = true
+			}
+		}
+	case slices.Contains([]string{".", "/", service}, source):
+		m.manifests[dest] = true
+	case own && strings.HasPrefix(base, "package") && !strings.Contains(base, "lock"):
+		if path.Base(dest) == base {
+			dest = path.Dir(dest)
+		}
+		m.manifests[dest] = true
+	}
+}
+
+// wrappers start the program that follows them.
+var wrappers = []string{"sh", "bash", "-c", "-lc", "exec", "dumb-init", "tini", "--", "-g", "cross-env"}
+
+// startsNode reports whether an image starts Node.js or a script of the manifest. An entry point of another program starts what
+// the command says.
+func startsNode(stage []instruction, scripts map[string]string) bool {
+	starts := map[string]bool{} // by instruction; the last one counts
+	for _, i := range stage {
+		words := i.command()
+		n := slices.IndexFunc(words, func(w string) bool { return !slices.Contains(wrappers, path.Base(w)) && !strings.Contains(w, "=") })
+		if i.keyword != "CMD" && i.keyword != "ENTRYPOINT" || n < 0 {
+			continue
+		}
+		run := npmStart.FindStringSubmatch(strings.Join(words[n:], " "))
+		starts[i.keyword] = path.Base(words[n]) == "node" || run != nil && scripts[run[1]] != "" && strings.HasPrefix(strings.Join(words[n:], " "), strings.TrimSpace(run[0]))
+		if i.keyword == "ENTRYPOINT" && !i.exec && !starts[i.keyword] {
+			return false
+		}
+	}
+	return starts["ENTRYPOINT"] || starts["CMD"]
 }
 
 // commandOf returns the words of the commands of an image.

@@ -102,7 +102,7 @@ func (s *service) python() bool {
 			}
 			variables = append(variables[:1], variables[1]+" \\", "    "+djangoVariable+"="+quoteDocker(settings))
 		}
-		if withoutPrograms(f, stage) {
+		if withoutPrograms(f) {
 			s.leave(f.Path, lineOf(f.Source, i.start), "Copy `"+pythonInstrument+"` to the image and start the program with it: the image has the packages of another stage, not their programs")
 			started = true
 			continue
@@ -148,10 +148,11 @@ var (
 )
 
 // withoutPrograms reports whether an image copies the packages of another stage without their programs.
-func withoutPrograms(f *configfile.File, stage []instruction) bool {
-	sources, continues := copies(f, stage)
-	return !continues && slices.ContainsFunc(sources, pythonPackages.MatchString) && !slices.ContainsFunc(sources, pythonPrograms.MatchString) &&
-		!slices.ContainsFunc(stage, func(i instruction) bool {
+func withoutPrograms(f *configfile.File) bool {
+	image := imageOf(instructions(f))
+	sources := copies(image)
+	return slices.ContainsFunc(sources, pythonPackages.MatchString) && !slices.ContainsFunc(sources, pythonPrograms.MatchString) &&
+		!slices.ContainsFunc(image, func(i instruction) bool {
 			return i.keyword == "RUN" && pythonInstalls.Match(f.Source[i.start:i.end])
 		})
 }
