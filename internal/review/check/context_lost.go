@@ -56,7 +56,11 @@ var contextLost = &Check{
 			}
 			f := Finding{Subject: name(call), Message: fmt.Sprintf("`%s` gets a fresh context although `%s` is at hand.", brief(u, call.Callee()), hand)}
 			if u.File.Language == syntax.Go && replaceable(u, n, call, hand) {
-				f.Fix = []Edit{{Start: n.Start, End: n.End, Text: hand}}
+				text := hand
+				if derivesContext(n.Parent) && name(n.Parent) != "WithValue" { // an end of its own
+					text = "context.WithoutCancel(" + hand + ")"
+				}
+				f.Fix = []Edit{{Start: n.Start, End: n.End, Text: text}}
 			}
 			p.At(u, n, f)
 		}

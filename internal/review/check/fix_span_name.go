@@ -16,7 +16,7 @@ import (
 
 var (
 	placeholders = regexp.MustCompile(`%[-+# 0-9.]*[a-zA-Z]|\{[^{}]*\}`)
-	gaps         = regexp.MustCompile(`([/:#=_.,-])\s+[/:#=_.,-]`) // between which a variable was
+	gaps         = regexp.MustCompile(`([/:#=_.,-])\s+([/:#=_.,-])`) // between which a variable was
 )
 
 // constantName returns the edits that give a span a constant name, with the variables of the built one as attributes.
@@ -52,7 +52,11 @@ func (p *Pass) constantName(u *instrumentation.Uses, s *instrumentation.Span, bu
 		}
 		keys, values = append(keys, key), append(values, u.File.Code(part))
 	}
-	name := gaps.ReplaceAllString(placeholders.ReplaceAllString(text.String(), " "), "$1")
+	spaced := placeholders.ReplaceAllString(text.String(), " ")
+	if strings.Contains(spaced, "://") || slices.ContainsFunc(gaps.FindAllStringSubmatch(spaced, -1), func(m []string) bool { return m[1] != m[2] }) {
+		return nil // an address, or parts that mean nothing without the variable: pkg-%d.apk
+	}
+	name := gaps.ReplaceAllString(spaced, "$1")
 	name = strings.TrimLeft(strings.TrimRight(strings.Join(strings.Fields(name), " "), " /:#=_.,-([{<"), " :#=_.,-)]}>")
 	if name == "" || len(keys) == 0 || strings.ContainsAny(name, "\\\"'`") || strings.ContainsAny(strings.Join(values, ""), "\n") {
 		return nil

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"iter"
 	"math"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -43,7 +42,7 @@ var secretInConfig = &Check{
 		}
 	},
 	Config: func(p *Pass, f *configfile.File) {
-		if isExample(f) || f.Kind == configfile.Env && testEnv.MatchString(path.Base(f.Path)) {
+		if isExample(f) || (f.Kind == configfile.Env || f.Kind == configfile.Compose) && testFile.MatchString(f.Path) {
 			return
 		}
 		switch f.Kind {
@@ -58,8 +57,8 @@ var secretInConfig = &Check{
 	},
 }
 
-// testEnv matches the name of an environment file of tests.
-var testEnv = regexp.MustCompile(`(?i)[._-](test|tests|testing|ci|e2e)([._-]|$)`)
+// testFile matches the path of an environment file or a Compose file of tests.
+var testFile = regexp.MustCompile(`(?i)(^|[/._-])(test|tests|testing|ci|e2e)([/._-]|$)`)
 
 func (p *Pass) secretsInEnvironment(f *configfile.File) {
 	least := 8
@@ -85,7 +84,7 @@ func (p *Pass) secretsInEnvironment(f *configfile.File) {
 			continue
 		}
 		var fix []Edit
-		if f.Kind == configfile.Compose {
+		if f.Kind == configfile.Compose && !notProduction.MatchString(f.Path) { // where people start it, nothing sets the variable
 			fix = []Edit{{Start: v.Start, End: v.End, Text: "${" + v.Name + "}"}}
 		}
 		p.secret(f, v.Service, v.Name, v.Start, v.End, fix)

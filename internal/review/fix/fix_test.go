@@ -508,6 +508,23 @@ func TestFixes(t *testing.T) {
 			"span-not-ended", "a.js", javaScript + "exports.f = (ids) => {\n  for (const id of ids) {\n    const span = trace.getTracer('a').startSpan('f');\n    if (!id) {\n      continue;\n    }\n    work(id);\n    span.end();\n  }\n  slow();\n};\n",
 			javaScript + "exports.f = (ids) => {\n  for (const id of ids) {\n    const span = trace.getTracer('a').startSpan('f');\n    try {\n      if (!id) {\n        continue;\n      }\n      work(id);\n    } finally {\n      span.end();\n    }\n  }\n  slow();\n};\n",
 		},
+		"a name that needs its variable": {
+			"span-name-dynamic", "a.py", python + "def f(number):\n    with tracer.start_as_current_span(f'pkg-{number}.apk'):\n        work()\n", "",
+		},
+		"a name with an address": {
+			"span-name-dynamic", "a.py", python + "def f(order):\n    with tracer.start_as_current_span(f'load https://example.com/{order}'):\n        work()\n", "",
+		},
+		"a name with the same separators": {
+			"span-name-dynamic", "a.py", python + "def f(order):\n    with tracer.start_as_current_span(f'order.{order}.load'):\n        work()\n",
+			python + "def f(order):\n    with tracer.start_as_current_span('order.load', attributes={'order': order}):\n        work()\n",
+		},
+		"a secret of a Compose file": {
+			"secret-in-config", "compose.yaml", "services:\n  a:\n    image: a\n    environment:\n      COOKIE_SECRET: 2H9gNG9obnAQ9qnR9BDTQUph6CbXKCzF\n",
+			"services:\n  a:\n    image: a\n    environment:\n      COOKIE_SECRET: ${COOKIE_SECRET}\n",
+		},
+		"a secret of a Compose file for development": {
+			"secret-in-config", "compose.dev.yaml", "services:\n  a:\n    image: a\n    environment:\n      COOKIE_SECRET: 2H9gNG9obnAQ9qnR9BDTQUph6CbXKCzF\n", "",
+		},
 		"an attribute that is appended for a call": {
 			"sensitive-attribute", "a.go", golang("func f(kv []attribute.KeyValue, user *User) {\n\tspan.SetAttributes(append(kv, attribute.String(\"user.email\", user.Email))...)\n}\n"),
 			golang("func f(kv []attribute.KeyValue, user *User) {\n\tspan.SetAttributes(kv...)\n}\n"),
@@ -552,6 +569,7 @@ func TestContexts(t *testing.T) {
 		"after a span":         {"func f(ctx context.Context, db *sql.DB) {\n\tctx, span := tracer.Start(ctx, \"f\")\n\tdefer span.End()\n\tdb.ExecContext(context.Background(), \"A\")\n}\n", "db.ExecContext(ctx, "},
 		"rows":                 {"func f(ctx context.Context, db *sql.DB) error {\n\trows, err := db.QueryContext(context.Background(), \"A\")\n\tif err != nil {\n\t\treturn err\n\t}\n\treturn rows.Close()\n}\n", ""}, // rows in a result
 		"a request":            {"func f(w http.ResponseWriter, r *http.Request) {\n\treq, _ := http.NewRequestWithContext(context.Background(), \"GET\", \"http://a\", nil)\n\thttp.DefaultClient.Do(req)\n}\n", "http.NewRequestWithContext(r.Context(), "},
+		"a timeout of its own": {"func f(ctx context.Context, db *sql.DB) {\n\tsend, cancel := context.WithTimeout(context.Background(), time.Second)\n\tdefer cancel()\n\tdb.ExecContext(send, \"A\")\n}\n", "context.WithTimeout(context.WithoutCancel(ctx), time.Second)"},
 		"a deadline":           {"func f(ctx context.Context, db *sql.DB) (*sql.Tx, error) {\n\tctx, cancel := context.WithTimeout(ctx, time.Second)\n\tdefer cancel()\n\tdb.PingContext(ctx)\n\ttx, err := db.BeginTx(context.Background(), nil)\n\treturn tx, err\n}\n", ""},
 		"a transaction":        {"func f(ctx context.Context, db *sql.DB) (*sql.Tx, error) {\n\treturn db.BeginTx(context.Background(), nil)\n}\n", ""},
 		"a kept transaction":   {"func f(w http.ResponseWriter, r *http.Request, db *sql.DB, kept map[string]*sql.Tx) {\n\ttx, _ := db.BeginTx(context.Background(), nil)\n\tkept[r.FormValue(\"id\")] = tx\n}\n", ""},
