@@ -18,8 +18,10 @@ var spanNotEnded = &Check{
 	Category: Correctness,
 	Severity: High,
 	Why: "The SDK exports a span when it ends. A span that is not ended never arrives: its children have a parent that does not exist, and the operation is missing " +
-		"where it matters most, because the forgotten path is usually an error path.",
-	Fix:     "End the span where it is started: `defer span.End()` in Go, `with tracer.start_as_current_span(...)` in Python, `try` and `finally` in JavaScript and Java.",
+		"where it matters most, because the forgotten path is usually an error path. A scope of Java that is not closed leaves its span the current one of the thread: " +
+		"the spans of later requests on the thread become its children.",
+	Fix: "End the span where it is started: `defer span.End()` in Go, `with tracer.start_as_current_span(...)` in Python, `try` and `finally` in JavaScript and Java. " +
+		"Close the scope of `makeCurrent()`: `try (Scope scope = span.makeCurrent())`.",
 	Fixable: true,
 	Source: func(p *Pass, u *instrumentation.Uses) {
 		perFunction := map[*syntax.Node]int{}
@@ -49,7 +51,26 @@ var spanNotEnded = &Check{
 			}
 			p.At(u, s.Start, Finding{Subject: subject, Message: message, Names: Names{SpanName: named, ScopeName: s.Scope}, Fix: p.endSpan(u, fn, s)})
 		}
+		if u.File.Language == syntax.Java && u.File.ImportsAny("io.opentelemetry") {
+			p.droppedScopes(u)
+		}
 	},
+}
+
+// droppedScopes reports the calls of Java that make the span or context of a variable the current one and drop what ends that:
+// span.makeCurrent();
+func (p *Pass) droppedScopes(u *instrumentation.Uses) {
+	for n := range u.File.Root.All() {
+		if n.Kind != syntax.Call || n.Parent == nil || n.Parent.Kind != syntax.Block {
+			continue
+		}
+		recv, m := n.Method()
+		if m != "makeCurrent" || recv == nil || len(n.Args()) > 0 || recv.Kind != syntax.Name && recv.Kind != syntax.Member {
+			continue // such as the context of the process, which has no end
+		}
+		subject := brief(u, recv)
+		p.At(u, n, Finding{Subject: subject + " scope", About: subject, Message: fmt.Sprintf("The scope of `%s` is never closed.", subject)})
+	}
 }
 
 // maxSpans bounds the spans of one function that are followed, so that the work stays linear.
