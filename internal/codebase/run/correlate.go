@@ -204,7 +204,7 @@ type correlation struct {
 	*telemetry
 	sent  *services            // by the repository
 	named map[string]*services // by places whose service is known
-	most  int                  // insights of a rule that a finding is compared with
+	most  int                  // insights that a finding is compared with
 }
 
 // newCorrelation returns the correlation of a number of findings with what services send.

@@ -154,10 +154,10 @@ func cut(v reflect.Value) {
 			cut(f)
 		}
 	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			return
+		}
 		for i := range v.Len() {
-			if v.Type().Elem().Kind() == reflect.Uint8 {
-				break
-			}
 			cut(v.Index(i))
 		}
 	case reflect.String:
