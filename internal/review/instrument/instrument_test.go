@@ -921,7 +921,7 @@ func TestGoReleases(t *testing.T) {
 func TestGoNewEnough(t *testing.T) {
 	dir := t.TempDir()
 	p := apply(t, dir, instrument.General, map[string]string{
-		"go.mod":  "module example.com/a\n\ngo 1.25.0\n\nrequire (\n\tgo.opentelemetry.io/contrib/instrumentation/net/http/otelhttp v0.70.0\n\tgo.opentelemetry.io/otel v1.45.0\n\tgo.opentelemetry.io/otel/sdk v1.45.0\n)\n\nrequire go.opentelemetry.io/otel/trace v1.45.0 // indirect\n",
+		"go.mod":  "module example.com/a\n\ngo 1.25.0\n\nrequire (\n\tgo.opentelemetry.io/contrib/instrumentation/net/http/otelhttp v0.70.0\n\tgo.opentelemetry.io/otel v1.45.0\n\tgo.opentelemetry.io/otel/sdk v1.45.0\n)\n\nrequire go.opentelemetry.io/otel/trace v1.45.0 // indirect\n\nreplace go.opentelemetry.io/otel/log => go.opentelemetry.io/otel/log v0.16.0\n",
 		"main.go": "package main\n\nimport (\n\t\"context\"\n\t\"net/http\"\n)\n\nfunc main() { _ = http.ListenAndServe(\":1\", http.NewServeMux()) }\n\nfunc get(ctx context.Context) { _, _ = http.Get(\"\") }\n",
 	})
 	text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
