@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Runs the JavaScript of remediations, a JSON object on standard input, by name. What it uses of OpenTelemetry is
-// real, except for NodeSDK, of which only the options for resources and views are applied. The rest of an
-// application accepts everything.
+// real, except for NodeSDK, of which only the options for resources and views are applied, and for
+// ExpressInstrumentation, whose options are checked. The rest of an application accepts everything.
 const { trace, metrics } = require('@opentelemetry/api');
 const { SeverityNumber } = require('@opentelemetry/api-logs');
 const resources = require('@opentelemetry/resources');
@@ -23,13 +23,22 @@ class NodeSDK {
   async shutdown() {}
 }
 
+class ExpressInstrumentation {
+  constructor({ ignoreLayersType = [], ...unknown }) {
+    if (Object.keys(unknown).length > 0) throw new Error(`unknown options of ExpressInstrumentation: ${Object.keys(unknown)}`);
+    for (const layer of ignoreLayersType) {
+      if (!['middleware', 'router', 'request_handler'].includes(layer)) throw new Error(`no type of layer: ${layer}`);
+    }
+  }
+}
+
 const anything = new Proxy(() => {}, {
   get: (_, key) => (key === 'then' ? undefined : key === Symbol.toPrimitive ? () => 'x' : anything),
   apply: () => anything,
 });
 
 const names = {
-  NodeSDK, SeverityNumber, ...resources,
+  NodeSDK, ExpressInstrumentation, SeverityNumber, ...resources,
   createAllowListAttributesProcessor: sdkMetrics.createAllowListAttributesProcessor,
   createDenyListAttributesProcessor: sdkMetrics.createDenyListAttributesProcessor,
   tracer: trace.getTracer('snippets'), meter: metrics.getMeter('snippets'), span: trace.getTracer('snippets').startSpan('x'),
