@@ -194,7 +194,7 @@ const (
 	MaxRepositories     = 1000   // known ones; --agent-max-repositories limits the active ones
 	MaxRepositoryRuns   = 100    // kept of a repository, newest first
 	MaxPendingRuns      = 10     // of a repository
-	MaxRunClaims        = 3      // of a run, given up ones excluded; then it fails, since it may be what stops the replicas
+	MaxRunClaims        = 10     // of a run, given up ones excluded; then it fails, since it may be what stops the replicas
 	MaxRunEvents        = 10_000 // of a run
 	MaxFindings         = 10_000 // active ones of a repository, and as many resolved ones
 	MaxFindingInsights  = 20     // of a finding

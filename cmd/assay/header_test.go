@@ -43,7 +43,7 @@ func TestHeaderLimit(t *testing.T) {
 			"one field":           {one(17<<10) + "\r\n", http.StatusRequestHeaderFieldsTooLarge},
 			"many fields":         {many(17<<10) + "\r\n", http.StatusRequestHeaderFieldsTooLarge},
 			"unfinished":          {one(17 << 10), http.StatusRequestHeaderFieldsTooLarge},
-			"unfinished, in many": {many(17 << 10), http.StatusRequestHeaderFieldsTooLarge},
+			"unfinished, in many": {many(50 << 10), http.StatusRequestHeaderFieldsTooLarge},
 		} {
 			conn, err := net.Dial("tcp", listener.l.Addr().String())
 			require.NoError(t, err)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 )
 
 // Limits of a header over HTTP/1.1. Short lines take much more memory and time than their bytes.
@@ -25,23 +26,29 @@ type head struct {
 	ended  bool
 }
 
-// next counts the next bytes. It returns them, in place, without those of lines above the limit.
-func (h *head) next(p []byte) []byte {
-	kept := p[:0]
+// next counts the next bytes up to the end of the header. It returns them, in place, without those of lines above the limit,
+// and the bytes after the header.
+func (h *head) next(p []byte) (kept, after []byte) {
+	if h.ended {
+		return p, nil
+	}
+	kept = p[:0]
 	for len(p) > 0 && !h.ended {
-		line, after, complete := bytes.Cut(p, []byte("\n"))
+		line, rest, complete := bytes.Cut(p, []byte("\n"))
 		h.length += len(bytes.TrimRight(line, "\r"))
-		if line = p[:len(p)-len(after)]; h.lines <= maxLines || h.length == 0 {
+		if line = p[:len(p)-len(rest)]; h.lines <= maxLines || h.length == 0 {
 			kept = append(kept, line...)
 		} else {
 			h.rest += len(line)
 		}
-		if p = after; complete {
-			h.ended = h.lines > 0 && h.length == 0
-			h.lines, h.length = h.lines+1, 0
+		if p = rest; complete {
+			if h.ended = h.lines > 0 && h.length == 0; h.lines > 0 || h.length > 0 { // servers skip empty lines after the request before
+				h.lines++
+			}
+			h.length = 0
 		}
 	}
-	return append(kept, p...)
+	return kept, p
 }
 
 // HTTPListener is like Listener, for a server of HTTP/1.1 with its handler from Paced or Handler and ConnState. With a
@@ -78,29 +85,44 @@ type httpConn struct {
 	net.Conn // without TLS
 	of       *Conn
 	head     head
+	rest     []byte // received after the end of a header
 }
 
-// Read implements net.Conn. It leaves out what a header has after its last allowed line.
+// Read implements net.Conn. It leaves out what a header has after its last allowed line, and returns nothing that follows a
+// header together with it: that may be the next header.
 func (c *httpConn) Read(p []byte) (int, error) {
 	for {
-		n, err := c.Conn.Read(p)
-		if e, ok := errors.AsType[tls.RecordHeaderError](err); ok && e.Conn != nil {
-			_, _ = io.WriteString(e.Conn, "HTTP/1.0 400 Bad Request\r\n\r\nthis address needs https\n") // it may not be HTTP
-		}
+		n, err := c.receive(p)
 		if n == 0 || c.of.begun.Load() {
 			return n, err
 		}
-		left := len(c.head.next(p[:n]))
+		kept, after := c.head.next(p[:n])
+		c.rest = append(slices.Clone(after), c.rest...)
+		n = len(kept)
 		if c.head.rest > 0 {
 			c.of.truncated.Store(true)
 			if c.head.rest > maxRest {
-				left = copy(p, "\n") // ends the header
+				n = copy(p, "\n") // ends the header
 			}
 		}
-		if left > 0 || err != nil {
-			return left, err
+		if n > 0 || err != nil {
+			return n, err
 		}
 	}
+}
+
+// receive returns what is left of the last read, or reads.
+func (c *httpConn) receive(p []byte) (int, error) {
+	if len(c.rest) > 0 {
+		n := copy(p, c.rest)
+		c.rest = c.rest[n:]
+		return n, nil
+	}
+	n, err := c.Conn.Read(p)
+	if e, ok := errors.AsType[tls.RecordHeaderError](err); ok && e.Conn != nil {
+		_, _ = io.WriteString(e.Conn, "HTTP/1.0 400 Bad Request\r\n\r\nthis address needs https\n") // it may not be HTTP
+	}
+	return n, err
 }
 
 // ConnState is for http.Server.ConnState. It notes the end of a request: what the connection then receives is the next

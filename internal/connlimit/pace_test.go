@@ -3,7 +3,6 @@
 package connlimit
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"io"
@@ -536,36 +535,32 @@ func TestPaceBodies(t *testing.T) {
 	}
 }
 
-// TestHalfClosedRace: a client that stops sending gets no more responses than it would without waiting.
-func TestHalfClosedRace(t *testing.T) {
-	l := New(Config{Limit: 1})
-	inner, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	srv := &http.Server{ConnState: l.ConnState, Handler: l.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, "ok")
-	}))}
-	var serving sync.WaitGroup
-	serving.Go(func() { _ = srv.Serve(l.HTTPListener(inner, nil)) })
-	client, err := net.Dial("tcp", inner.Addr().String())
-	require.NoError(t, err)
-	l.mu.Lock()
-	l.paid[""] = time.Now().Add(time.Hour) // all wait, but the first ones of the connection
-	l.mu.Unlock()
-	_, err = io.WriteString(client, strings.Repeat("GET / HTTP/1.1\r\nHost:\r\n\r\n", 60))
-	require.NoError(t, err)
-	require.NoError(t, client.(*net.TCPConn).CloseWrite())
-	answers := bufio.NewReader(client)
-	for n, closes := 0, false; !closes; n++ {
-		require.Less(t, n, 10)
-		res, err := http.ReadResponse(answers, nil)
-		require.NoError(t, err)
-		_, err = io.Copy(io.Discard, res.Body)
-		require.NoError(t, err)
-		closes = res.Close
-	}
-	_ = client.Close()
-	require.NoError(t, srv.Close())
-	serving.Wait()
+// TestHalfClosed: a client that stops sending waits like others for the requests that it has sent before.
+func TestHalfClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Config{Limit: 1})
+		l.paid[""] = time.Now().Add(time.Hour) // those after the first ones of the connection wait
+		inner := &one{conns: make(chan net.Conn, 1), closed: make(chan struct{})}
+		inner.conns <- &duplex{remote{addr: "client"}, strings.NewReader(strings.Repeat("GET / HTTP/1.1\r\nHost:\r\n\r\n", 20))}
+		handled, ended := 0, make(chan struct{})
+		srv := &http.Server{
+			Handler: l.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { handled++ })),
+			ConnState: func(c net.Conn, s http.ConnState) {
+				if l.ConnState(c, s); s == http.StateClosed {
+					close(ended)
+				}
+			},
+		}
+		began := time.Now()
+		var serving sync.WaitGroup
+		serving.Go(func() { _ = srv.Serve(l.HTTPListener(inner, nil)) })
+		<-ended
+		if handled > own/requestCost {
+			assert.GreaterOrEqual(t, time.Since(began), maxWait/2)
+		}
+		require.NoError(t, srv.Close())
+		serving.Wait()
+	})
 }
 
 // TestEvictedResponse: a request whose response waits is responded to when its connection gives way to another one.

@@ -32,6 +32,6 @@ func TestHeaderList(t *testing.T) {
 	}
 	require.NoError(t, export(12<<10))
 	require.Equal(t, codes.ResourceExhausted, status.Code(export(17<<10)))
-	require.Equal(t, codes.ResourceExhausted, status.Code(export(60<<10)))
-	require.Equal(t, codes.Internal, status.Code(export(65<<10)), "the client knows the limit of the server's library")
+	require.Equal(t, codes.ResourceExhausted, status.Code(export(34<<10)))
+	require.Equal(t, codes.Internal, status.Code(export(37<<10)), "the client knows the limit of the server's library")
 }
