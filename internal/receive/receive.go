@@ -218,8 +218,8 @@ func setDefault[T int | int64 | time.Duration](v *T, value T) {
 	*v = cmp.Or(*v, value)
 }
 
-// Serve accepts OTLP connections of transport t on l until Shutdown, then returns nil. HTTP means HTTP/1.1 and
-// HTTP/2, with or without TLS. Serve closes l.
+// Serve accepts OTLP connections of transport t on l until Shutdown, then returns nil. HTTP means HTTP/1.1,
+// with or without TLS. Serve closes l.
 func (r *Receiver) Serve(t Transport, l net.Listener) error {
 	defer func() { _ = l.Close() }() // a server that was shut down before Serve does not close it
 	limiter := r.connections[t]

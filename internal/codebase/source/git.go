@@ -280,7 +280,7 @@ func (w *workspace) explain(err error) error {
 			return &assay.Error{Code: assay.CodeUnprocessable, Message: t.means}
 		}
 	}
-	line := "git failed"
+	line := "git failed: " + failed.Error() // its exit status or signal
 	for text := range strings.Lines(failed.Stderr) {
 		if fatal, ok := strings.CutPrefix(text, "fatal: "); ok {
 			line = "git failed: " + strings.TrimSpace(fatal)
