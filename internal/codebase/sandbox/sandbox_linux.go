@@ -90,8 +90,9 @@ func become(limits string, argv []string) error {
 	}
 	// RLIMIT_DATA counts private writable memory. RLIMIT_AS would count address space that the Go runtime reserves. This
 	// process may already have more, above all with the race detector, so what it allocates from here on has to fit into
-	// what a collection has freed.
+	// what a collection has freed, and it starts no thread, which would need a stack.
 	environment := os.Environ()
+	runtime.GOMAXPROCS(1)
 	runtime.KeepAlive(make([]byte, spare))
 	runtime.GC()
 	debug.SetGCPercent(-1)
