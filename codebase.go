@@ -302,11 +302,13 @@ type CodebaseStore interface {
 	// false. CodeConflict at MaxPendingRuns, and if ExpireCodebase is far behind.
 	ScheduleRun(ctx context.Context, r *Run) (scheduled *Run, created bool, err error)
 	// ClaimRun gives the holder the oldest run that is pending, or whose lease has expired, and whose repository has no
-	// other running run; organizations with fewer running runs, and then with less recent run time, go first. The lease lasts ttl by the store's clock, at
-	// most delta.MaxLease. nil if there is none. Instead of being claimed more than MaxRunClaims times, a run fails.
+	// other running run; organizations with fewer running runs, and then with less recent run time, go first. The lease
+	// lasts ttl by the store's clock, at most delta.MaxLease. nil if there is none. Instead of being claimed more than
+	// MaxRunClaims times, a run fails.
 	ClaimRun(ctx context.Context, holder string, ttl time.Duration) (*Run, error)
 	// RenewRun renews the lease; a ttl of 0 gives it up, so that another holder continues the run, and the claim does not
-	// count. It returns whether the run is to be cancelled; delta.ErrLeaseLost if another holder has the run, or it has ended or is deleted.
+	// count. It returns whether the run is to be cancelled; delta.ErrLeaseLost if another holder has the run, or it has
+	// ended or is deleted.
 	RenewRun(ctx context.Context, holder, id string, ttl time.Duration) (cancel bool, err error)
 	// UpdateRun saves status, commit, phase, phase times, result, error and end of a run, and appends events in the
 	// same transaction: Seq and At of the events are set by the store, and the end of a run that has none. Events beyond

@@ -43,8 +43,8 @@ const (
 	bracket = `(?:\]|%5D|%22|\\+u0022)`
 	keyEnd  = `(?:\\*["'\x60]|\]|%22|%5D|\\+u0022)`
 	// quoted matches the quotation mark before a value, in a group for each form, and the value. In JSON in a string, the
-	// backslashes before a quotation mark tell whether it ends the value. One in single quotes does not reach the end of a
-	// string of JSON.
+	// number of backslashes before a quotation mark shows whether it ends the value. A value in single quotes ends before the
+	// end of the JSON string around it.
 	quoted = `(?:(b?")(?:[^"\\]|\\.)+|([bu]?')(?:[^'"\\]|\\.|"[^,:}\]\s'])+|(\x60)[^\x60"]+` +
 		`|(\\")(?:[^"\\]|\\+[^"\\]|(?:\\{4})*\\{3}")+|(\\{3}")(?:[^"\\]|\\+[^"\\]|(?:\\{8})*\\{7}")+|(\\{7}")(?:[^"\\]|\\+[^"\\]|(?:\\{16})*\\{15}")+` +
 		`|(\\+')(?:[^'"\\]|\\+[^'"\\])+|(%22)(?:[^%\s"'&]|%[013-9A-F][0-9A-F]|%2[013-9A-F])+|(\\+u0022)(?:[^"\\]|\\+[^"\\u]|\\+u(?:[^0]|0[^0]|00[^2]|002[^2]))+)`
