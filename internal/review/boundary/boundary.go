@@ -358,12 +358,10 @@ var startNames = []string{"Start", "startSpan", "startActiveSpan", "start_span",
 func defines(was, is *file) string {
 	count := func(f *file) map[string]int {
 		all := map[string]int{}
-		for n := range f.Root.All() {
-			if n.Kind == syntax.Func {
-				all[nameOf(n)]++
-				if up := n.Parent; up.Kind == syntax.Pair { // { startSpan: () => ... }
-					all[up.Children[0].Text]++
-				}
+		for n := range f.Root.All(syntax.Func) {
+			all[nameOf(n)]++
+			if up := n.Parent; up.Kind == syntax.Pair { // { startSpan: () => ... }
+				all[up.Children[0].Text]++
 			}
 		}
 		return all
@@ -420,8 +418,8 @@ func (r *reach) findUsers() {
 			}
 		}
 	}
-	for c := range r.Root.All() {
-		if c.Kind != syntax.Call || !r.runs[c] || c.Parent.Kind == syntax.Defer || !r.users[c.Enclosing(syntax.Loop, syntax.Func)] {
+	for c := range r.Root.All(syntax.Call) {
+		if !r.runs[c] || c.Parent.Kind == syntax.Defer || !r.users[c.Enclosing(syntax.Loop, syntax.Func)] {
 			continue
 		}
 		if callee := c.Callee(); callee.Kind == syntax.Func {
@@ -479,8 +477,8 @@ func (r *reach) library() bool {
 
 // calls reports whether a file calls an imported function, a class, or a method of one.
 func calls(f *file, name string) bool {
-	for n := range f.Root.All() {
-		if n.Kind != syntax.Call && n.Kind != syntax.New || !f.runs[n] {
+	for n := range f.Root.All(syntax.Call, syntax.New) {
+		if !f.runs[n] {
 			continue
 		}
 		if c := n.Callee(); c.Text == name || c.Kind == syntax.Member && c.Children[0].Text == name {

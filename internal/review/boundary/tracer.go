@@ -172,8 +172,8 @@ func (o *origins) returns(fn *syntax.Node) bool {
 	if body := fn.Body(); body.Kind != syntax.Block {
 		is = o.real(body)
 	}
-	for n := range fn.All() {
-		if n.Kind == syntax.Return && len(n.Children) > 0 && n.Children[0].Kind != syntax.Null && n.Enclosing(syntax.Func) == fn {
+	for n := range fn.All(syntax.Return) {
+		if len(n.Children) > 0 && n.Children[0].Kind != syntax.Null && n.Enclosing(syntax.Func) == fn {
 			is = is && slices.ContainsFunc(n.Children, o.real)
 		}
 	}

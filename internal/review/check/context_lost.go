@@ -31,8 +31,8 @@ var contextLost = &Check{
 			parents[s.Context] = true
 		}
 		traced := tracedFunctions(u)
-		for n := range u.File.Root.All() {
-			if n.Kind != syntax.Call && n.Kind != syntax.Name && n.Kind != syntax.Member || !fresh(u, n) {
+		for n := range u.File.Root.All(syntax.Call, syntax.Name, syntax.Member) {
+			if !fresh(u, n) {
 				continue
 			}
 			call, ctx := n.Parent, n
@@ -253,8 +253,8 @@ func derivedUse(u *instrumentation.Uses, n *syntax.Node, ended map[*syntax.Node]
 	}
 	target := assign.Targets()[0].Text
 	fn := n.Enclosing(syntax.Func)
-	for c := range fn.Body().All() {
-		if c.Kind != syntax.Name || c.Text != target || c.Start < assign.End || u.File.Definition(c) != assign {
+	for c := range fn.Body().All(syntax.Name) {
+		if c.Text != target || c.Start < assign.End || u.File.Definition(c) != assign {
 			continue
 		}
 		if c.Parent.Kind != syntax.Call || c.Parent.Arg(0) != c || outlives(c, ended) || derivesContext(c.Parent) {

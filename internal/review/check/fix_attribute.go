@@ -159,10 +159,7 @@ func leavesUnused(u *instrumentation.Uses, n *syntax.Node) bool {
 	if u.File.Language != syntax.Go {
 		return false
 	}
-	for c := range n.All() {
-		if c.Kind != syntax.Name {
-			continue
-		}
+	for c := range n.All(syntax.Name) {
 		def := u.File.Definition(c)
 		if def == nil || def.Kind != syntax.Assign && def.Kind != syntax.Declare {
 			continue

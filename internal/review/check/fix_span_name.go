@@ -189,8 +189,8 @@ func goImport(f *syntax.File, path string) (name string, edits []Edit, ok bool) 
 			after = end
 		}
 	}
-	for n := range f.Root.All() {
-		if n.Kind == syntax.Name && n.Text == name {
+	for n := range f.Root.All(syntax.Name) {
+		if n.Text == name {
 			return "", nil, false // a variable has the name
 		}
 	}

@@ -183,10 +183,7 @@ func exporterHeaders(u *instrumentation.Uses) iter.Seq2[*syntax.Node, *syntax.No
 		return func(func(*syntax.Node, *syntax.Node) bool) {}
 	}
 	return func(yield func(*syntax.Node, *syntax.Node) bool) {
-		for n := range u.File.Root.All() {
-			if n.Kind != syntax.Call && n.Kind != syntax.New {
-				continue
-			}
+		for n := range u.File.Root.All(syntax.Call, syntax.New) {
 			var headers *syntax.Node
 			switch recv, method := n.Method(); u.File.Language {
 			case syntax.Go:

@@ -129,8 +129,8 @@ func onlyRead(u *instrumentation.Uses, n *syntax.Node, reads map[string]bool) bo
 // onlyReads returns the variables whose values a file gives only to functions and operators that read an attribute.
 func onlyReads(u *instrumentation.Uses) map[string]bool {
 	reads, others := map[string]bool{}, map[string]bool{}
-	for n := range u.File.Root.All() {
-		if n.Kind != syntax.Name || n.Parent == nil {
+	for n := range u.File.Root.All(syntax.Name) {
+		if n.Parent == nil {
 			continue
 		}
 		read := false

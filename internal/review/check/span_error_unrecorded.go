@@ -479,10 +479,7 @@ var benignNames = setOf(`InvalidArgument NotFound AlreadyExists ErrNotFound Stat
 
 // benign reports whether a returned error says that the input is invalid or that something is missing.
 func benign(n *syntax.Node) bool {
-	for c := range n.All() {
-		if c.Kind != syntax.Name && c.Kind != syntax.Member {
-			continue
-		}
+	for c := range n.All(syntax.Name, syntax.Member) {
 		if benignNames[c.Text] {
 			return true
 		}

@@ -95,10 +95,7 @@ func namesForWrappers(u *instrumentation.Uses) []*syntax.Node {
 	if len(wrappers) == 0 {
 		return nil
 	}
-	for n := range u.File.Root.All() {
-		if n.Kind != syntax.Call {
-			continue
-		}
+	for n := range u.File.Root.All(syntax.Call) {
 		recv, m := n.Method()
 		param := wrappers[m]
 		if param == nil {
@@ -124,8 +121,8 @@ func formattedNames(u *instrumentation.Uses) []*syntax.Node {
 		return nil
 	}
 	var names []*syntax.Node
-	for n := range u.File.Root.All() {
-		if n.Kind != syntax.Call || name(n) != "WithSpanNameFormatter" || n.Arg(0) == nil {
+	for n := range u.File.Root.All(syntax.Call) {
+		if name(n) != "WithSpanNameFormatter" || n.Arg(0) == nil {
 			continue
 		}
 		f := n.Arg(0)
@@ -660,8 +657,8 @@ const maxStatement = 4 << 10
 func withoutSecrets(u *instrumentation.Uses, n *syntax.Node) string {
 	code := u.File.Code(n)
 	var literals []*syntax.Node
-	for c := range n.All() {
-		if c.Kind == syntax.String && c.Start < c.End && redact.MayBeValue(c.Text) {
+	for c := range n.All(syntax.String) {
+		if c.Start < c.End && redact.MayBeValue(c.Text) {
 			literals = append(literals, c)
 		}
 	}

@@ -60,8 +60,8 @@ var spanNotEnded = &Check{
 // droppedScopes reports the calls of Java that make the span or context of a variable the current one and drop what ends that:
 // span.makeCurrent();
 func (p *Pass) droppedScopes(u *instrumentation.Uses) {
-	for n := range u.File.Root.All() {
-		if n.Kind != syntax.Call || n.Parent == nil || n.Parent.Kind != syntax.Block {
+	for n := range u.File.Root.All(syntax.Call) {
+		if n.Parent == nil || n.Parent.Kind != syntax.Block {
 			continue
 		}
 		recv, m := n.Method()
@@ -108,8 +108,8 @@ func notEnded(u *instrumentation.Uses, fn *syntax.Node, s *instrumentation.Span,
 			}
 		}
 	}
-	for n := range fn.All() {
-		if n.Kind == syntax.Call && name(n) == "use_span" && n.Arg(0) != nil && n.Arg(0).Text == s.Variable {
+	for n := range fn.All(syntax.Call) {
+		if name(n) == "use_span" && n.Arg(0) != nil && n.Arg(0).Text == s.Variable {
 			if v := n.Named("end_on_exit"); v != nil {
 				ends[n] = true
 			}

@@ -247,10 +247,8 @@ func (f *goFile) names() map[string]bool {
 		return f.taken
 	}
 	f.taken = map[string]bool{}
-	for n := range f.Root.All() {
-		if n.Kind == syntax.Name || n.Kind == syntax.Param || n.Kind == syntax.Func {
-			f.taken[n.Text] = true
-		}
+	for n := range f.Root.All(syntax.Name, syntax.Param, syntax.Func) {
+		f.taken[n.Text] = true
 	}
 	for _, i := range f.Imports {
 		f.taken[i.Name] = true
@@ -514,10 +512,7 @@ func (f *goFile) passes(n *syntax.Node) bool {
 // wrapped notes the uses of drivers and transports, which instrumentation replaces by others that wrap them.
 func (m *goModule) wrapped(f *goFile) {
 	m.tunes = m.tunes || f.local("net/http") != "" && sets(f, "Transport") || bytes.Contains(f.Source, []byte(".Transport.("))
-	for n := range f.Root.All() {
-		if n.Kind != syntax.Call {
-			continue
-		}
+	for n := range f.Root.All(syntax.Call) {
 		switch recv, name := n.Method(); {
 		case recv == nil:
 		case name == "Driver":

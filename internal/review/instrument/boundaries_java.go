@@ -1023,10 +1023,7 @@ func (j *javaFile) subscribed(method string, argument int) string {
 		return to
 	}
 	to, several := "", false
-	for n := range j.Root.All() {
-		if n.Kind != syntax.Call {
-			continue
-		}
+	for n := range j.Root.All(syntax.Call) {
 		if receiver, name := n.Method(); receiver == nil || name != method || n.Arg(argument) == nil {
 			continue
 		}

@@ -330,10 +330,8 @@ func (c *nodeCode) find(f *source) []nodeWrap {
 	var found []nodeWrap
 	starts := map[int]bool{}
 	functions := map[string]*syntax.Node{}
-	for n := range f.Root.All() {
-		if n.Kind == syntax.Func {
-			functions[functionName(n)] = n
-		}
+	for n := range f.Root.All(syntax.Func) {
+		functions[functionName(n)] = n
 	}
 	delete(functions, "")
 	for _, i := range f.Imports {

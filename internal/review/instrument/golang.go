@@ -438,13 +438,11 @@ func (s *service) setUp(f *goFile, start *syntax.Node) bool {
 	s.edit(f.Path, f.Source, at, at, statement)
 	line, _ := f.Position(start.Start)
 	s.did(f.Path, line, "Start the SDK when the program starts, and send what is left when it ends")
-	for c := range start.All() {
-		if c.Kind == syntax.Call {
-			if code := f.Code(c.Callee()); code == "os.Exit" || strings.HasPrefix(code, "log.Fatal") {
-				line, _ := f.Position(c.Start)
-				s.leave(f.Path, line, "`"+code+"` ends the program without the deferred calls: telemetry of the last seconds is lost then")
-				break
-			}
+	for c := range start.All(syntax.Call) {
+		if code := f.Code(c.Callee()); code == "os.Exit" || strings.HasPrefix(code, "log.Fatal") {
+			line, _ := f.Position(c.Start)
+			s.leave(f.Path, line, "`"+code+"` ends the program without the deferred calls: telemetry of the last seconds is lost then")
+			break
 		}
 	}
 	return true

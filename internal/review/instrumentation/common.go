@@ -848,8 +848,8 @@ func (f *finder) assignedElements(object *syntax.Node) iter.Seq[*syntax.Node] {
 		}
 		if f.keyed == nil {
 			f.keyed = map[string][]*syntax.Node{}
-			for n := range f.File.Root.All() {
-				if n.Kind == syntax.Assign && n.Text == "=" && len(n.Children) == 2 {
+			for n := range f.File.Root.All(syntax.Assign) {
+				if n.Text == "=" && len(n.Children) == 2 {
 					if t := n.Children[0]; t.Kind == syntax.Index && len(t.Children) == 2 && t.Children[0].Kind == syntax.Name {
 						f.keyed[t.Children[0].Text] = append(f.keyed[t.Children[0].Text], n)
 					}
@@ -1125,10 +1125,8 @@ func (f *finder) qualified(n *syntax.Node) []string {
 func (f *finder) declares(name string) bool {
 	if f.declared == nil {
 		f.declared = map[string]bool{}
-		for n := range f.File.Root.All() {
-			if n.Kind == syntax.Class || n.Kind == syntax.Func {
-				f.declared[n.Text] = true
-			}
+		for n := range f.File.Root.All(syntax.Class, syntax.Func) {
+			f.declared[n.Text] = true
 		}
 	}
 	return f.declared[name]

@@ -47,10 +47,7 @@ var goAPI = &api{
 func findGo(u *Uses) {
 	g := golang{newFinder(u, goAPI), map[string]bool{}}
 	g.imports()
-	for n := range u.File.Root.All() {
-		if n.Kind != syntax.Call {
-			continue
-		}
+	for n := range u.File.Root.All(syntax.Call) {
 		switch recv, name := n.Method(); {
 		case name == "End" && len(n.Args()) == 0 && recv != nil && recv.Kind == syntax.Name:
 			g.ended[recv.Text] = true

@@ -61,10 +61,7 @@ func (j java) unset() {
 	for _, a := range j.Attributes {
 		known[a.Node] = true
 	}
-	for n := range j.File.Root.All() {
-		if n.Kind != syntax.Call {
-			continue
-		}
+	for n := range j.File.Root.All(syntax.Call) {
 		switch recv, m := n.Method(); {
 		case m == "of" && recv != nil && recv.Text == "Attributes" && n.Arg(0) != nil && !known[n.Arg(0)]:
 			j.attributes(n, Attribute{})
@@ -112,8 +109,8 @@ func (j java) builder(n *syntax.Node) []*syntax.Node {
 	first, _ := chain(def.Value())
 	var between []*syntax.Node
 	if fn := n.Enclosing(syntax.Func); fn != nil {
-		for c := range fn.All() {
-			if c.Kind == syntax.Call && c.Start < n.Start && c.Start > def.Start && c.Callee().Kind == syntax.Member && c.Callee().Children[0].Text == root.Text && c.Callee().Children[0].Kind == syntax.Name {
+		for c := range fn.All(syntax.Call) {
+			if c.Start < n.Start && c.Start > def.Start && c.Callee().Kind == syntax.Member && c.Callee().Children[0].Text == root.Text && c.Callee().Children[0].Kind == syntax.Name {
 				between = append(between, c)
 			}
 		}

@@ -35,10 +35,7 @@ func findJavaScript(u *Uses) {
 			j.Instrumented = append(j.Instrumented, rest)
 		}
 	}
-	for n := range u.File.Root.All() {
-		if n.Kind != syntax.Call {
-			continue
-		}
+	for n := range u.File.Root.All(syntax.Call) {
 		recv, name := n.Method()
 		switch {
 		case recv == nil:
@@ -59,10 +56,8 @@ func findJavaScript(u *Uses) {
 		}
 	}
 	j.lives()
-	for n := range u.File.Root.All() {
-		if n.Kind == syntax.Call {
-			j.call(n)
-		}
+	for n := range u.File.Root.All(syntax.Call) {
+		j.call(n)
 	}
 	j.attributeObjects()
 }

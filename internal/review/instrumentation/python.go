@@ -44,16 +44,12 @@ func findPython(u *Uses) {
 			p.Instrumented = append(p.Instrumented, rest)
 		}
 	}
-	for n := range u.File.Root.All() {
-		if n.Kind == syntax.Call {
-			p.start(n)
-		}
+	for n := range u.File.Root.All(syntax.Call) {
+		p.start(n)
 	}
 	p.lives()
-	for n := range u.File.Root.All() {
-		if n.Kind == syntax.Call {
-			p.call(n)
-		}
+	for n := range u.File.Root.All(syntax.Call) {
+		p.call(n)
 	}
 	p.attributeObjects()
 }

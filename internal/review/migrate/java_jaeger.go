@@ -70,8 +70,8 @@ type javaSetup struct {
 
 // javaSetups reads the configurations of the Jaeger client and of Brave in a file, and removes the variables that hold their parts.
 func (s *script) javaSetups() {
-	for c := range s.f.Root.All() {
-		if c.Kind != syntax.Call || len(c.Args()) != 0 {
+	for c := range s.f.Root.All(syntax.Call) {
+		if len(c.Args()) != 0 {
 			continue
 		}
 		receiver, name := c.Method()

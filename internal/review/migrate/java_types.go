@@ -210,8 +210,8 @@ func (s *script) javaRefs() {
 		s.java.imports = append(s.java.imports, [2]int{lineStart(source, i.Node.Start), min(end+1, len(source))})
 	}
 	nodes := map[int]*syntax.Node{}
-	for n := range s.f.Root.All() {
-		if n.Kind == syntax.Name && n.End > n.Start {
+	for n := range s.f.Root.All(syntax.Name) {
+		if n.End > n.Start {
 			nodes[n.Start] = n
 		}
 	}

@@ -738,8 +738,8 @@ func javaScriptImports(s *script) ([]edit, bool) {
 	}
 	// Names taken from a library, such as const { Tags } = opentracing, go with it.
 	tags := jsTags.FindAllIndex(source, -1)
-	for n := range s.f.Root.All() {
-		if n.Kind != syntax.Assign || n.Value().Kind != syntax.Name {
+	for n := range s.f.Root.All(syntax.Assign) {
+		if n.Value().Kind != syntax.Name {
 			continue
 		}
 		at := sort.Search(len(tags), func(i int) bool { return tags[i][1] >= n.End })
@@ -761,8 +761,8 @@ func javaScriptImports(s *script) ([]edit, bool) {
 		}
 		s.blockAt(i.Node, "The import of %s has a form that no table knows.", i.Path)
 	}
-	for n := range s.f.Root.All() { // the definitions of the imports themselves
-		if n.Kind == syntax.Name && inPlace(n.Start) {
+	for n := range s.f.Root.All(syntax.Name) { // the definitions of the imports themselves
+		if inPlace(n.Start) {
 			s.done[n] = true
 			if _, ok := s.f.Imported(n.Text); !ok && n.Text != "require" { // { jsonEncoder: { JSON_V2 } }, { globalTracer }
 				s.settings[n.Text] = n
@@ -794,10 +794,8 @@ func javaScriptImports(s *script) ([]edit, bool) {
 				covered[i] = true
 			}
 		}
-		for n := range s.f.Root.All() {
-			if n.Kind == syntax.String {
-				cover(n.Start, n.End)
-			}
+		for n := range s.f.Root.All(syntax.String) {
+			cover(n.Start, n.End)
 		}
 		for _, c := range s.f.Comments {
 			cover(c.Start, c.End)
@@ -898,8 +896,8 @@ func javaScriptImports(s *script) ([]edit, bool) {
 // tracerStays covers the tracer of the Datadog library where it is a value. It reports whether code uses it.
 func (s *script) tracerStays(name string, inPlace func(int) bool) bool {
 	stays := false
-	for n := range s.f.Root.All() {
-		if n.Kind != syntax.Name || n.Text != name || inPlace(n.Start) || n.Parent == nil {
+	for n := range s.f.Root.All(syntax.Name) {
+		if n.Text != name || inPlace(n.Start) || n.Parent == nil {
 			continue
 		}
 		assigned := n.Parent.Kind == syntax.Assign && n.Parent.Value() != n

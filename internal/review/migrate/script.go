@@ -330,10 +330,8 @@ func (s *script) note(n *syntax.Node, text string) {
 }
 
 func (s *script) run() {
-	for n := range s.f.Root.All() {
-		if n.Kind == syntax.Block {
-			s.table.hoist(s, n)
-		}
+	for n := range s.f.Root.All(syntax.Block) {
+		s.table.hoist(s, n)
 	}
 	edits := s.collect(s.f.Root)
 	more, ok := s.table.imports(s)
@@ -392,8 +390,8 @@ func (s *script) use(name string) string {
 // brief returns the source of a node for a step: short, and without the content of strings, which may be secret.
 func (s *script) brief(n *syntax.Node) string {
 	var edits []edit
-	for c := range n.All() {
-		if c.Kind == syntax.String && c.End-c.Start > 1 && !s.isKey(c) {
+	for c := range n.All(syntax.String) {
+		if c.End-c.Start > 1 && !s.isKey(c) {
 			edits = append(edits, edit{c.Start, c.End, `"..."`})
 		}
 	}

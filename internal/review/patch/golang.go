@@ -80,10 +80,8 @@ func packages(source []byte) map[string]bool {
 // names counts the uses and definitions of names.
 func names(root *syntax.Node) map[string]int {
 	count := make(map[string]int)
-	for n := range root.All() {
-		if n.Kind == syntax.Name {
-			count[n.Text]++
-		}
+	for n := range root.All(syntax.Name) {
+		count[n.Text]++
 	}
 	return count
 }

@@ -390,8 +390,9 @@ func (f *File) Value(n *Node) *Node {
 	return defs[0].Value()
 }
 
-// All returns n and the nodes below it in source order. It ends early when the file is [File.Exhausted].
-func (n *Node) All() iter.Seq[*Node] {
+// All returns n and the nodes below it in source order, if kinds are given only the nodes of these. It ends early when the
+// file is [File.Exhausted].
+func (n *Node) All(kinds ...Kind) iter.Seq[*Node] {
 	return func(yield func(*Node) bool) {
 		stack := [][]*Node{{n}} // siblings to visit
 		for last := 0; last >= 0; last = len(stack) - 1 {
@@ -401,7 +402,7 @@ func (n *Node) All() iter.Seq[*Node] {
 			}
 			n := stack[last][0]
 			stack[last] = stack[last][1:]
-			if !n.count(1) || !yield(n) {
+			if !n.count(1) || (len(kinds) == 0 || slices.Contains(kinds, n.Kind)) && !yield(n) {
 				return
 			}
 			stack = append(stack, n.Children)
