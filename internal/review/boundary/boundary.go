@@ -587,7 +587,7 @@ const maxConfigBytes = 16 << 20
 // maxConfigBytes.
 func dependenciesOf(ctx context.Context, root *os.Root, name string) (all []string, err error) {
 	size := 0
-	for dir := path.Dir(name); ; dir = path.Dir(dir) {
+	for dir := range configfile.Above(path.Dir(name)) {
 		entries, err := fs.ReadDir(root.FS(), dir)
 		if err != nil {
 			return nil, err
@@ -617,8 +617,6 @@ func dependenciesOf(ctx context.Context, root *os.Root, name string) (all []stri
 				}
 			}
 		}
-		if dir == "." {
-			return all, nil
-		}
 	}
+	return all, nil
 }

@@ -73,18 +73,14 @@ func projectsOf(configs []*configfile.File) *projects {
 
 // of returns the project of a file. A file without one belongs to the directory ".".
 func (ps *projects) of(file string) *project {
-	dir := path.Dir(file)
-	for {
+	for dir := range configfile.Above(path.Dir(file)) {
 		if p := ps.byDirectory[dir]; p != nil {
 			return p
 		}
-		if dir == "." || dir == "/" {
-			p := &project{dir: "."}
-			ps.byDirectory["."] = p
-			return p
-		}
-		dir = path.Dir(dir)
 	}
+	p := &project{dir: "."}
+	ps.byDirectory["."] = p
+	return p
 }
 
 // dependencies returns the dependencies of a project and of the projects around it: workspaces, parent POMs and

@@ -3,6 +3,7 @@
 package configfile
 
 import (
+	"iter"
 	"path"
 	"regexp"
 	"strings"
@@ -120,6 +121,15 @@ var (
 	loggingNames     = regexp.MustCompile(`(?i)^(logback[^/]*\.xml|log4j2?[^/]*\.(xml|properties)|application[^/]*\.(properties|ya?ml))$`)
 	yamlNames        = regexp.MustCompile(`(?i)\.(ya?ml|json)$`)
 )
+
+// Above yields a directory and those above it, the nearest first, up to the root of the repository.
+func Above(dir string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for yield(dir) && dir != "." && dir != "/" {
+			dir = path.Dir(dir)
+		}
+	}
+}
 
 // Candidate reports whether Parse may find something in a file with this path.
 func Candidate(file string) bool {

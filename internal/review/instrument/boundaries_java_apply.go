@@ -339,7 +339,7 @@ func (p *javaProject) requireAPI() {
 
 // springBoot returns the version of Spring Boot that manages the versions of the service's build.
 func (p *javaProject) springBoot() (string, bool) {
-	for dir := p.dir; ; dir = path.Dir(dir) {
+	for dir := range configfile.Above(p.dir) {
 		for _, f := range p.configs {
 			if f.Kind != configfile.Manifest || f.Ecosystem != configfile.Maven || path.Dir(f.Path) != dir {
 				continue
@@ -348,10 +348,8 @@ func (p *javaProject) springBoot() (string, bool) {
 				return string(bytes.Join(m[1:], nil)), true
 			}
 		}
-		if dir == "." || dir == "/" {
-			return "", false
-		}
 	}
+	return "", false
 }
 
 // pomDependency returns where the API stands in a POM, before a dependency of the project itself, and its element.

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"assay/internal/review/configfile"
 	"assay/internal/review/patch"
 	"assay/internal/review/syntax"
 )
@@ -118,12 +119,12 @@ func (p *pythonService) importPlace(f *pythonFile) (place pythonPlace, ok bool) 
 		place.relative = true
 		return place, !bytes.Contains(f.Source, []byte("__main__"))
 	}
-	for d := dir; ; d = path.Dir(d) {
+	for d := range configfile.Above(dir) {
 		if slices.ContainsFunc(modules, func(m string) bool { return exists(d, m) }) {
 			place.root = d
 			return place, true
 		}
-		if d == p.dir || d == "." || d == "/" {
+		if d == p.dir {
 			break
 		}
 	}

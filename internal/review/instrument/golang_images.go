@@ -57,7 +57,7 @@ func (s *service) near(dir string) bool {
 	if dir == "." || strings.HasPrefix(s.dir, dir+"/") {
 		return true
 	}
-	for ; dir != "." && dir != "/"; dir = path.Dir(dir) {
+	for dir := range configfile.Above(dir) {
 		if slices.ContainsFunc(s.configs, func(f *configfile.File) bool { return f.Ecosystem == configfile.Go && path.Dir(f.Path) == dir }) {
 			return dir == s.dir
 		}
@@ -156,7 +156,7 @@ func (s *service) copyAdded(f *configfile.File, m *configfile.File) {
 	if !ok {
 		return
 	}
-	for context := s.dir; ; context = path.Dir(context) {
+	for context := range configfile.Above(s.dir) {
 		if has := func(name string) bool { return copied(sources, below(context, name)) }; has(m.Path) {
 			var missing []string
 			for _, name := range s.addedTo(has) {
@@ -170,9 +170,6 @@ func (s *service) copyAdded(f *configfile.File, m *configfile.File) {
 			if len(missing) > 0 {
 				s.leave(f.Path, 0, "Copy "+strings.Join(missing, ", ")+" to the image: the program needs what the change adds, and the image copies only parts of the module")
 			}
-			return
-		}
-		if context == "." || context == "/" {
 			return
 		}
 	}
@@ -221,17 +218,15 @@ func copiedSources(f *configfile.File) (sources []string, ok bool) {
 
 // copied reports whether a file or directory is among the sources of an image, itself or with a directory above it.
 func copied(sources []string, name string) bool {
-	for ; ; name = path.Dir(name) {
+	for name := range configfile.Above(name) {
 		if slices.ContainsFunc(sources, func(source string) bool {
 			ok, err := path.Match(source, name)
 			return source == "" || ok && err == nil
 		}) {
 			return true
 		}
-		if name == "." || name == "/" {
-			return false
-		}
 	}
+	return false
 }
 
 // below returns a path from a directory above it.

@@ -163,7 +163,7 @@ func withVersions(modules []string) []string {
 
 // raiseWorkspace leaves the file of the workspace of a module if it is for an older Go than the modules that a change adds.
 func (s *service) raiseWorkspace() {
-	for dir := s.dir; ; dir = path.Dir(dir) {
+	for dir := range configfile.Above(s.dir) {
 		name := path.Join(dir, "go.work")
 		text, err := patch.Read(s.root, name)
 		if err == nil {
@@ -172,9 +172,6 @@ func (s *service) raiseWorkspace() {
 				slices.ContainsFunc(work.Use, func(u *modfile.Use) bool { return path.Join(dir, u.Path) == s.dir }) {
 				s.leave(name, lineOf(text, work.Go.Syntax.Start.Byte), "Run `go work use` after `go mod tidy` in the modules: it raises the Go version of the workspace from "+work.Go.Version+" to theirs")
 			}
-			return
-		}
-		if dir == "." || dir == "/" {
 			return
 		}
 	}

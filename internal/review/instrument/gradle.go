@@ -82,13 +82,11 @@ func (p *plan) gradleDependencies(f *configfile.File) []configfile.Dependency {
 
 // catalog returns the version catalog of the build that a directory belongs to, or nil.
 func (p *plan) catalog(dir string) *configfile.File {
-	for ; ; dir = path.Dir(dir) {
+	for dir := range configfile.Above(dir) {
 		name := path.Join(dir, "gradle", catalogName)
 		if i := slices.IndexFunc(p.configs, func(f *configfile.File) bool { return f.Path == name }); i >= 0 {
 			return p.configs[i]
 		}
-		if dir == "." || dir == "/" {
-			return nil
-		}
 	}
+	return nil
 }

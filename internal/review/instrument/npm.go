@@ -386,7 +386,7 @@ var (
 
 // locks leaves the lock files of the service: those in its directory, otherwise those in the root of its workspace.
 func (s *service) locks(workspace *regexp.Regexp, locks []lock) {
-	for dir := s.dir; ; dir = path.Dir(dir) {
+	for dir := range configfile.Above(s.dir) {
 		found := false
 		if dir == s.dir || s.existsAt(path.Join(dir, "pnpm-workspace.yaml")) || slices.ContainsFunc(s.configs, func(f *configfile.File) bool {
 			return isProject(f) && path.Dir(f.Path) == dir && f.Ecosystem == s.manifests[0].Ecosystem && workspace.Match(f.Source)
@@ -398,7 +398,7 @@ func (s *service) locks(workspace *regexp.Regexp, locks []lock) {
 				}
 			}
 		}
-		if found || dir == "." || dir == "/" {
+		if found {
 			return
 		}
 	}

@@ -65,12 +65,9 @@ func (p *plan) nearest(ecosystem string) map[string][]string {
 		if !slices.Contains(ecosystems[ecosystem], syntax.LanguageOf(name)) {
 			continue
 		}
-		for dir := path.Dir(name); ; dir = path.Dir(dir) {
+		for dir := range configfile.Above(path.Dir(name)) {
 			if _, ok := files[dir]; ok {
 				files[dir] = append(files[dir], name)
-				break
-			}
-			if dir == "." || dir == "/" {
 				break
 			}
 		}
