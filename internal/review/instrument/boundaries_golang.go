@@ -275,13 +275,12 @@ func (f *goFile) parse() bool {
 		return false
 	}
 	f.tree, f.base, f.nodes = tree, tree.FileStart, map[[2]int]ast.Node{}
-	ast.Inspect(tree, func(n ast.Node) bool {
+	for n := range ast.Preorder(tree) {
 		switch n.(type) {
 		case *ast.CallExpr, *ast.CompositeLit, *ast.SelectorExpr:
 			f.nodes[[2]int{f.at(n.Pos()), f.at(n.End())}] = n
 		}
-		return true
-	})
+	}
 	return true
 }
 

@@ -85,13 +85,9 @@ func (f *goFile) findLoops() []*goLoop {
 
 // walk calls visit for the nodes of the file, with the nodes around them in stack.
 func (l *loops) walk(visit func(ast.Node)) {
-	ast.Inspect(l.tree, func(n ast.Node) bool {
-		if n == nil {
-			l.stack = l.stack[:len(l.stack)-1]
-			return true
-		}
+	ast.PreorderStack(l.tree, nil, func(n ast.Node, stack []ast.Node) bool {
+		l.stack = stack
 		visit(n)
-		l.stack = append(l.stack, n)
 		return true
 	})
 }
@@ -514,13 +510,12 @@ func leaves(s ast.Stmt) bool {
 
 // breaks reports whether a break is somewhere in a block.
 func breaks(b *ast.BlockStmt) bool {
-	found := false
-	ast.Inspect(b, func(n ast.Node) bool {
-		s, ok := n.(*ast.BranchStmt)
-		found = found || ok && s.Tok == token.BREAK
-		return !found
-	})
-	return found
+	for n := range ast.Preorder(b) {
+		if s, ok := n.(*ast.BranchStmt); ok && s.Tok == token.BREAK {
+			return true
+		}
+	}
+	return false
 }
 
 // clausesLeave reports whether nothing after a switch or select runs.
@@ -547,12 +542,11 @@ func clausesLeave(b *ast.BlockStmt, needsDefault bool) bool {
 // identifiers returns the identifiers below a node.
 func identifiers(n ast.Node) map[string]bool {
 	all := map[string]bool{}
-	ast.Inspect(n, func(n ast.Node) bool {
+	for n := range ast.Preorder(n) {
 		if id, ok := n.(*ast.Ident); ok {
 			all[id.Name] = true
 		}
-		return true
-	})
+	}
 	return all
 }
 
@@ -659,12 +653,11 @@ func (p *processing) plan() {
 	}
 	p.labels = map[string]bool{}
 	for _, s := range p.list {
-		ast.Inspect(s, func(n ast.Node) bool {
+		for n := range ast.Preorder(s) {
 			if l, ok := n.(*ast.LabeledStmt); ok {
 				p.labels[l.Label.Name] = true
 			}
-			return true
-		})
+		}
 	}
 	p.survey(fn)
 	name := p.withContext(known)
@@ -703,7 +696,7 @@ func (p *processing) plan() {
 // survey finds the variables of errors in the function around the code, and leaves code to which that jumps.
 func (p *processing) survey(fn ast.Node) {
 	p.errors = map[string]bool{}
-	ast.Inspect(fn, func(n ast.Node) bool {
+	for n := range ast.Preorder(fn) {
 		switch n := n.(type) {
 		case *ast.AssignStmt:
 			last, ok := n.Lhs[len(n.Lhs)-1].(*ast.Ident)
@@ -727,8 +720,7 @@ func (p *processing) survey(fn ast.Node) {
 				p.why = "a goto before it leads into it"
 			}
 		}
-		return true
-	})
+	}
 	p.errors["err"] = true
 }
 

@@ -25,10 +25,10 @@ func leaveLargeConstants(files []*goFile) {
 		if f.broken {
 			continue
 		}
-		ast.Inspect(f.tree, func(n ast.Node) bool {
+		for n := range ast.Preorder(f.tree) {
 			d, ok := n.(*ast.GenDecl)
 			if !ok || d.Tok != token.CONST {
-				return true
+				continue
 			}
 			for _, s := range d.Specs {
 				v, ok := s.(*ast.ValueSpec)
@@ -42,8 +42,7 @@ func leaveLargeConstants(files []*goFile) {
 					}
 				}
 			}
-			return true
-		})
+		}
 	}
 	for f, declared := range names {
 		for _, name := range declared {
@@ -67,7 +66,7 @@ func (c *constants) size(name string, depth int) int {
 	largest := 0
 	for _, value := range c.values[name] {
 		n := 0
-		ast.Inspect(value, func(node ast.Node) bool {
+		for node := range ast.Preorder(value) {
 			switch node := node.(type) {
 			case *ast.BasicLit:
 				n += len(node.Value)
@@ -75,8 +74,7 @@ func (c *constants) size(name string, depth int) int {
 				n += c.size(node.Name, depth+1)
 			}
 			n = min(n, maxConstant+1)
-			return true
-		})
+		}
 		largest = max(largest, n)
 	}
 	c.sizes[name] = largest

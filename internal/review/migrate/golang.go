@@ -251,14 +251,13 @@ func withoutUnusedImports(m *goModule, before, after *goFile) ([]byte, bool) {
 // usedPackages returns the paths of the imports that the code of a file names.
 func usedPackages(f *goFile) map[string]bool {
 	used := map[string]bool{}
-	ast.Inspect(f.tree, func(n ast.Node) bool {
+	for n := range ast.Preorder(f.tree) {
 		if id, ok := n.(*ast.Ident); ok {
 			if p, ok := f.info.Uses[id].(*types.PkgName); ok {
 				used[p.Imported().Path()] = true
 			}
 		}
-		return true
-	})
+	}
 	return used
 }
 
@@ -320,16 +319,10 @@ func newGoRewriter(u *goUnit, f *goFile) *goRewriter {
 		taken: map[string]bool{}, removed: map[ast.Stmt]bool{}, kinds: map[*ast.CallExpr]string{}, found: map[types.Object]bool{}, unneeded: map[types.Object]bool{}, options: map[types.Object]*optionSlice{},
 		sampler: map[ast.Node]*ast.CallExpr{}, configs: map[types.Object]*jaegerSetup{}, failed: map[int]bool{},
 	}
-	var stack []ast.Node
-	ast.Inspect(f.tree, func(n ast.Node) bool {
-		if n == nil {
-			stack = stack[:len(stack)-1]
-			return true
-		}
+	ast.PreorderStack(f.tree, nil, func(n ast.Node, stack []ast.Node) bool {
 		if len(stack) > 0 {
 			r.parents[n] = stack[len(stack)-1]
 		}
-		stack = append(stack, n)
 		if id, ok := n.(*ast.Ident); ok && f.info.Defs[id] != nil {
 			r.taken[id.Name] = true
 		}
@@ -629,12 +622,11 @@ func fromSource(t types.Type) bool {
 
 // mark marks all names below a node as covered by an edit.
 func (r *goRewriter) mark(n ast.Node) {
-	ast.Inspect(n, func(n ast.Node) bool {
+	for n := range ast.Preorder(n) {
 		if id, ok := n.(*ast.Ident); ok {
 			r.done[id] = true
 		}
-		return true
-	})
+	}
 }
 
 // markName marks the name that an expression refers to.
@@ -673,13 +665,12 @@ func (r *goRewriter) code(n ast.Node) string {
 // brief returns the source of a node for a step: short, and without the content of strings, which may be secret.
 func (r *goRewriter) brief(n ast.Node) string {
 	var edits []edit
-	ast.Inspect(n, func(n ast.Node) bool {
+	for n := range ast.Preorder(n) {
 		if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING {
 			start, end := r.unit.span(l)
 			edits = append(edits, edit{start, end, `"..."`})
 		}
-		return true
-	})
+	}
 	start, end := r.unit.span(n)
 	return shorten(replace(r.f.source, start, end, edits))
 }
@@ -1246,29 +1237,28 @@ func (r *goRewriter) mocks(e ast.Expr) bool {
 	if !ok {
 		return false
 	}
-	found := false
-	ast.Inspect(r.f.tree, func(n ast.Node) bool {
+	for n := range ast.Preorder(r.f.tree) {
 		a, ok := n.(*ast.AssignStmt)
 		if !ok || len(a.Lhs) != 1 || len(a.Rhs) != 1 || a.Tok != token.DEFINE {
-			return true
+			continue
 		}
 		name, ok := a.Lhs[0].(*ast.Ident)
 		if !ok || r.info.Defs[name] == nil || r.info.Defs[name] != r.info.Uses[id] {
-			return true
+			continue
 		}
 		call, ok := a.Rhs[0].(*ast.CallExpr)
 		if !ok {
-			return true
+			continue
 		}
 		if s, ok := call.Fun.(*ast.SelectorExpr); ok && s.Sel.Name == "NewController" {
 			if id, ok := s.X.(*ast.Ident); ok {
-				p, ok := r.info.Uses[id].(*types.PkgName)
-				found = found || ok && path.Base(p.Imported().Path()) == "gomock"
+				if p, ok := r.info.Uses[id].(*types.PkgName); ok && path.Base(p.Imported().Path()) == "gomock" {
+					return true
+				}
 			}
 		}
-		return true
-	})
-	return found
+	}
+	return false
 }
 
 // isID reports whether a type is an id of OpenCensus, whose text stays the same.

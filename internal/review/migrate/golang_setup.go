@@ -338,7 +338,7 @@ func (u *goUnit) tracers(f *goFile, fn ast.Node, o types.Object) bool {
 		return false
 	}
 	made, other := false, false
-	ast.Inspect(fn, func(n ast.Node) bool {
+	for n := range ast.Preorder(fn) {
 		switch n := n.(type) {
 		case *ast.AssignStmt:
 			for i, e := range n.Lhs {
@@ -362,8 +362,7 @@ func (u *goUnit) tracers(f *goFile, fn ast.Node, o types.Object) bool {
 				other = other || f.info.Defs[id] == o && len(n.Values) > 0
 			}
 		}
-		return true
-	})
+	}
 	return made && !other
 }
 
@@ -644,14 +643,14 @@ func (u *goUnit) datadogService() string {
 		if f.info == nil || f.tree == nil {
 			continue
 		}
-		ast.Inspect(f.tree, func(n ast.Node) bool {
+		for n := range ast.Preorder(f.tree) {
 			c, ok := n.(*ast.CallExpr)
 			if !ok {
-				return true
+				continue
 			}
 			s, ok := c.Fun.(*ast.SelectorExpr)
 			if !ok {
-				return true
+				continue
 			}
 			if o := f.info.Uses[s.Sel]; o != nil && o.Pkg() != nil && goSources[o.Pkg().Path()] == "dd" && strings.HasPrefix(o.Name(), "WithService") && o.Name() != "WithServiceVersion" && len(c.Args) == 1 {
 				value := ""
@@ -660,8 +659,7 @@ func (u *goUnit) datadogService() string {
 				}
 				services[value] = true
 			}
-			return true
-		})
+		}
 	}
 	u.service = new("")
 	if len(services) == 1 {

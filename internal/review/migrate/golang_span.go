@@ -18,12 +18,11 @@ import (
 func (r *goRewriter) uses(o types.Object) []*ast.Ident {
 	if r.usage == nil {
 		r.usage = map[types.Object][]*ast.Ident{}
-		ast.Inspect(r.f.tree, func(n ast.Node) bool {
+		for n := range ast.Preorder(r.f.tree) {
 			if id, ok := n.(*ast.Ident); ok && r.info.Uses[id] != nil {
 				r.usage[r.info.Uses[id]] = append(r.usage[r.info.Uses[id]], id)
 			}
-			return true
-		})
+		}
 	}
 	return r.usage[o]
 }
@@ -31,11 +30,11 @@ func (r *goRewriter) uses(o types.Object) []*ast.Ident {
 // prepare finds what rewriting needs to know of the whole file: variables with the span of a context, samplers, and
 // configurations.
 func (r *goRewriter) prepare() {
-	ast.Inspect(r.f.tree, func(n ast.Node) bool {
+	for n := range ast.Preorder(r.f.tree) {
 		switch n := n.(type) {
 		case *ast.AssignStmt:
 			if len(n.Rhs) != 1 {
-				return true
+				continue
 			}
 			r.findUnneeded(n)
 			if lit, ok := n.Rhs[0].(*ast.CompositeLit); ok && len(n.Lhs) == 1 {
@@ -56,8 +55,7 @@ func (r *goRewriter) prepare() {
 				r.findOptions(n.Names[0], nil)
 			}
 		}
-		return true
-	})
+	}
 }
 
 // optionSlice is a variable with options of starts. A parent among them becomes a variable of its own.

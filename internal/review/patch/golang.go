@@ -66,14 +66,13 @@ func packages(source []byte) map[string]bool {
 	if tree == nil {
 		return all
 	}
-	ast.Inspect(tree, func(n ast.Node) bool {
+	for n := range ast.Preorder(tree) {
 		if s, ok := n.(*ast.SelectorExpr); ok {
 			if x, ok := s.X.(*ast.Ident); ok {
 				all[x.Name] = true
 			}
 		}
-		return true
-	})
+	}
 	return all
 }
 

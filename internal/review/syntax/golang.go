@@ -57,14 +57,9 @@ func ParseGo(name string, source []byte) (*File, error) {
 // TooDeep reports whether a Go file nests more deeply than 1,000 nodes. The work of its analysis grows with the square of the
 // depth, also that for the positions of its nodes.
 func TooDeep(tree *ast.File) bool {
-	depth, deepest := 0, 0
-	ast.Inspect(tree, func(n ast.Node) bool {
-		if n == nil {
-			depth--
-			return true
-		}
-		depth++
-		deepest = max(deepest, depth)
+	deepest := 0
+	ast.PreorderStack(tree, nil, func(_ ast.Node, around []ast.Node) bool {
+		deepest = max(deepest, len(around)+1)
 		return true
 	})
 	return deepest > maxDepth
