@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -146,56 +147,21 @@ func (m *migration) hasSettings(dir string) bool {
 	})
 }
 
+// javaToken matches a comment, a text block, a string, a character, a word or any other character.
+var javaToken = regexp.MustCompile(`(?s)//[^\n]*|/\*.*?(?:\*/|\z)|"""(?:\\.|[^\\])*?(?:"""|\\?\z)|"(?:\\.|[^"\\\n])*["\n]?|'(?:\\.|[^'\\\n])*['\n]?|([\w$[:^ascii:]]+)|[^ \t\r\n]`)
+
 // javaTokens yields the identifiers of a source, outside of comments and strings. dotted is set if one follows a dot.
 func javaTokens(source []byte, yield func(start, end int, dotted bool)) {
 	last := byte(0)
-	for i := 0; i < len(source); {
-		c := source[i]
-		switch {
-		case c == '/' && i+1 < len(source) && source[i+1] == '/':
-			for i < len(source) && source[i] != '\n' {
-				i++
-			}
+	for _, m := range javaToken.FindAllSubmatchIndex(source, -1) {
+		c := source[m[0]]
+		if c == '/' && m[1] > m[0]+1 { // a comment
 			continue
-		case c == '/' && i+1 < len(source) && source[i+1] == '*':
-			end := bytes.Index(source[i+2:], []byte("*/"))
-			if end < 0 {
-				return
-			}
-			i += end + 4
-			continue
-		case c == '"' && bytes.HasPrefix(source[i:], []byte(`"""`)):
-			i += 3
-			for i < len(source) && !bytes.HasPrefix(source[i:], []byte(`"""`)) {
-				if source[i] == '\\' {
-					i++
-				}
-				i++
-			}
-			i, last = i+3, c
-			continue
-		case c == '"' || c == '\'':
-			for i++; i < len(source) && source[i] != c && source[i] != '\n'; i++ {
-				if source[i] == '\\' {
-					i++
-				}
-			}
-			i, last = i+1, c
-			continue
-		case isWord(c) || c == '$' || c >= 0x80:
-			start := i
-			for i < len(source) && (isWord(source[i]) || source[i] == '$' || source[i] >= 0x80) {
-				i++
-			}
-			if c < '0' || c > '9' {
-				yield(start, i, last == '.')
-			}
-			last = c
-			continue
-		case c != ' ' && c != '\t' && c != '\r' && c != '\n':
-			last = c
 		}
-		i++
+		if m[2] >= 0 && (c < '0' || c > '9') {
+			yield(m[0], m[1], last == '.')
+		}
+		last = c
 	}
 }
 
@@ -247,6 +213,9 @@ func (s *script) javaRefs() {
 	}
 }
 
+// javaMember matches a member of what stands before it.
+var javaMember = regexp.MustCompile(`^[ \t\r\n]*\.[ \t\r\n]*([\w$]+)`)
+
 // javaClassAt returns the class of a source library that is named at a place, its end, and whether a table has it.
 func (s *script) javaClassAt(start, end int) (class string, stop int, known bool) {
 	source := s.f.Source
@@ -259,23 +228,14 @@ func (s *script) javaClassAt(start, end int) (class string, stop int, known bool
 		return "", 0, false
 	}
 	for at := end; ; {
-		for at < len(source) && (source[at] == ' ' || source[at] == '\t' || source[at] == '\r' || source[at] == '\n') {
-			at++
-		}
-		if at == len(source) || source[at] != '.' {
+		m := javaMember.FindSubmatchIndex(source[at:])
+		if m == nil {
 			break
 		}
-		for at++; at < len(source) && (source[at] == ' ' || source[at] == '\t' || source[at] == '\r' || source[at] == '\n'); at++ {
-		}
-		from := at
-		for at < len(source) && (isWord(source[at]) || source[at] == '$') {
-			at++
-		}
-		if from == at {
-			break
-		}
-		if name = name + "." + string(source[from:at]); class != "" {
-			name = class + "." + string(source[from:at])
+		part := string(source[at+m[2] : at+m[3]])
+		at += m[1]
+		if name = name + "." + part; class != "" {
+			name = class + "." + part
 		}
 		if _, ok := javaClasses[name]; ok {
 			class, stop, known = name, at, true
@@ -284,7 +244,7 @@ func (s *script) javaClassAt(start, end int) (class string, stop int, known bool
 		if class != "" {
 			break
 		}
-		if isUpper(string(source[from:at])) {
+		if isUpper(part) {
 			if s.isSource(name) {
 				return name, at, false
 			}
