@@ -30,8 +30,8 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 	return body, nil
 }
 
-// fields maps the allowed members of a body to their targets: pointers to pointers, which remain nil for absent
-// members.
+// fields maps the allowed members of a body to their targets: pointers to values, which remain zero for absent members, or
+// to pointers, which remain nil.
 type fields map[string]any
 
 // decode is decode of the body of the call, while its organization holds a slot of the CPUs.
@@ -91,9 +91,9 @@ func asInvalid(err error) error {
 // typeOf returns the JSON type of a target.
 func typeOf(target any) string {
 	switch target.(type) {
-	case **bool:
+	case *bool, **bool:
 		return "true or false"
-	case **string:
+	case *string, **string:
 		return "a string"
 	case **int:
 		return "an integer"

@@ -248,7 +248,7 @@ type dismissal struct {
 // updateFinding dismisses a finding or takes the dismissal back.
 func updateFinding(ctx context.Context, c *call) (any, error) {
 	var dismissed *bool
-	var reason *string
+	var reason string
 	if len(c.body) == 0 {
 		return nil, assay.Invalid(map[string]string{"body": "must be a JSON object"})
 	}
@@ -258,25 +258,24 @@ func updateFinding(ctx context.Context, c *call) (any, error) {
 	switch {
 	case dismissed == nil:
 		return nil, unprocessable(map[string]string{"dismissed": "is required"})
-	case reason != nil && len(*reason) > maxReason:
+	case len(reason) > maxReason:
 		return nil, unprocessable(map[string]string{"dismissed_reason": fmt.Sprintf("must have at most %d bytes", maxReason)})
 	}
 	r, err := c.repository(ctx, c.ids[0])
 	if err != nil {
 		return nil, err
 	}
-	text := ""
-	if reason != nil && *dismissed {
-		text = *reason
+	if !*dismissed {
+		reason = ""
 	}
 	if !findingID.MatchString(c.ids[1]) {
 		return nil, errNoFinding()
 	}
-	err = c.cfg.Store.DismissFinding(ctx, c.organization, r.ID, c.ids[1], *dismissed, text)
+	err = c.cfg.Store.DismissFinding(ctx, c.organization, r.ID, c.ids[1], *dismissed, reason)
 	if assay.ErrorCode(err) == assay.CodeNotFound {
 		err = errNoFinding()
 	}
-	return dismissal{ID: c.ids[1], RepositoryID: r.ID, Dismissed: *dismissed, Reason: some(text)}, err
+	return dismissal{ID: c.ids[1], RepositoryID: r.ID, Dismissed: *dismissed, Reason: some(reason)}, err
 }
 
 func errNoFinding() error {

@@ -22,39 +22,29 @@ type connected struct {
 // 422. A URL that is connected already gets the new credential. Another repository of the same owner with the same
 // credential joins its installation.
 func createInstallation(ctx context.Context, c *call) (any, error) {
-	var kind, url, username, token, key, known *string
-	var write *bool
+	var write bool
+	r := &source.Request{Organization: c.organization}
 	if err := c.decode(ctx, fields{
-		"write": &write,
-		"kind":  &kind, "url": &url, "username": &username, "token": &token, "ssh_key": &key, "known_hosts": &known,
+		"write": &write, "kind": &r.Kind, "url": &r.URL, "username": &r.Credential.Username, "token": &r.Credential.Token,
+		"ssh_key": &r.Credential.SSHKey, "known_hosts": &r.Credential.KnownHosts,
 	}); err != nil {
 		return nil, err
 	}
-	text := func(s *string) string {
-		if s == nil {
-			return ""
-		}
-		return *s
-	}
-	may := write != nil && *write
 	switch {
-	case may && text(kind) == source.KindLocal:
+	case write && r.Kind == source.KindLocal:
 		return nil, unprocessable(map[string]string{"write": "is not for local directories, which stay as they are"})
-	case may && text(token) == "" && text(key) == "":
+	case write && r.Credential.Token == "" && r.Credential.SSHKey == "":
 		return nil, unprocessable(map[string]string{"write": "needs a token or an SSH key"})
 	}
-	made, err := c.cfg.Sources.Connect(ctx, &source.Request{
-		Organization: c.organization, Kind: text(kind), URL: text(url),
-		Credential: source.Credential{Username: text(username), Token: text(token), SSHKey: text(key), KnownHosts: text(known)},
-	})
+	made, err := c.cfg.Sources.Connect(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	i, err := c.installationFor(ctx, made, may)
+	i, err := c.installationFor(ctx, made, write)
 	if err != nil {
 		return nil, err
 	}
-	i.Write = may
+	i.Write = write
 	if i.Credential, err = c.cfg.Sources.Seal(i.ID, made.Credential); err != nil {
 		return nil, err
 	}

@@ -84,7 +84,7 @@ type (
 // it is for the first configured host with an API.
 func createSession(ctx context.Context, c *call) (any, error) {
 	var kind *string
-	var write *bool
+	var write bool
 	if err := c.decode(ctx, fields{"kind": &kind, "write": &write}); err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func createSession(ctx context.Context, c *call) (any, error) {
 	}
 	state := &assay.OnboardingState{
 		OrganizationID: c.organization, Provider: selected, Verifier: oauth2.GenerateVerifier(), CreatedBy: c.subject, ExpiresAt: expires,
-		Write: write != nil && *write,
+		Write: write,
 	}
 	text := id + "." + rand.Text()
 	state.Hash = stateHash(text)
@@ -142,15 +142,15 @@ func getOnboarding(ctx context.Context, c *call) (any, error) {
 // completeOnboarding activates the selected repositories, all or none, and completes onboarding. It requires no
 // session. An invalid body is a 400.
 func completeOnboarding(ctx context.Context, c *call) (any, error) {
-	var ids *[]string
+	var ids []string
 	if err := c.decode(ctx, fields{"repository_ids": &ids}); err != nil {
 		return nil, asInvalid(err)
 	}
-	if ids == nil || len(*ids) == 0 || len(*ids) > assay.MaxRepositories {
+	if len(ids) == 0 || len(ids) > assay.MaxRepositories {
 		return nil, assay.Invalid(map[string]string{"repository_ids": "must have 1 to " + number(assay.MaxRepositories) + " ids"})
 	}
 	var selected []string
-	for _, id := range *ids {
+	for _, id := range ids {
 		id, ok := canonicalID(id)
 		if !ok {
 			return nil, errSelection()

@@ -290,7 +290,7 @@ const maxFixes = 10
 
 func executeFix(ctx context.Context, c *call) (any, error) {
 	var id *string
-	var ids *[]string
+	var ids []string
 	var issue *int
 	var publish *bool // an addition: false makes the patch alone
 	if err := c.decode(ctx, fields{"repo_id": &id, "finding_ids": &ids, "issue_number": &issue, "publish": &publish}); err != nil {
@@ -299,12 +299,12 @@ func executeFix(ctx context.Context, c *call) (any, error) {
 	details := map[string]string{}
 	input := map[string]any{}
 	switch {
-	case ids == nil || len(*ids) == 0 || len(*ids) > maxFixes:
+	case len(ids) == 0 || len(ids) > maxFixes:
 		details["finding_ids"] = "must have 1 to " + number(maxFixes) + " ids"
-	case slices.ContainsFunc(*ids, func(id string) bool { return !findingID.MatchString(id) }):
+	case slices.ContainsFunc(ids, func(id string) bool { return !findingID.MatchString(id) }):
 		details["finding_ids"] = "has an id that is none of the repository's active findings"
 	default:
-		input["finding_ids"] = slices.Compact(slices.Sorted(slices.Values(*ids)))
+		input["finding_ids"] = slices.Compact(slices.Sorted(slices.Values(ids)))
 	}
 	withPublish(input, publish)
 	if issue != nil {

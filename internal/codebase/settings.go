@@ -43,11 +43,11 @@ func getSettings(ctx context.Context, c *call) (any, error) {
 
 // putSettings replaces the settings. Absent fields are empty afterwards.
 func putSettings(ctx context.Context, c *call) (any, error) {
-	var id, forReview, forFix, command *string
-	var ignore, disabled, services *[]string
+	var id *string
+	var s assay.RepositorySettings
 	if err := c.decode(ctx, fields{
-		"repository_id": &id, "review_instructions": &forReview, "fix_instructions": &forFix,
-		"ignore": &ignore, "disabled_checks": &disabled, "services": &services, "test_command": &command,
+		"repository_id": &id, "review_instructions": &s.ReviewInstructions, "fix_instructions": &s.FixInstructions,
+		"ignore": &s.Ignore, "disabled_checks": &s.DisabledChecks, "services": &s.Services, "test_command": &s.TestCommand,
 	}); err != nil {
 		return nil, err
 	}
@@ -56,42 +56,25 @@ func putSettings(ctx context.Context, c *call) (any, error) {
 		return nil, err
 	}
 	details := map[string]string{}
-	text := func(name string, value *string) string {
-		if value == nil {
-			return ""
-		}
-		if len(*value) > maxInstructions {
+	for name, text := range map[string]string{"review_instructions": s.ReviewInstructions, "fix_instructions": s.FixInstructions, "test_command": s.TestCommand} {
+		if len(text) > maxInstructions {
 			details[name] = fmt.Sprintf("must have at most %d bytes", maxInstructions)
 		}
-		return *value
 	}
-	list := func(name string, values *[]string) []string {
-		if values == nil {
-			return nil
-		}
-		if len(*values) > maxSettings {
+	list := func(name string, values []string, known func(string) bool, what string) {
+		unknown := func(v string) bool { return !known(v) }
+		switch {
+		case len(values) > maxSettings:
 			details[name] = fmt.Sprintf("must have at most %d items", maxSettings)
-			return nil
-		}
-		for _, v := range *values {
-			if v == "" || len(v) > maxSetting {
-				details[name] = fmt.Sprintf("must have items of 1 to %d bytes", maxSetting)
-			}
-		}
-		return *values
-	}
-	s := assay.RepositorySettings{
-		ReviewInstructions: text("review_instructions", forReview), FixInstructions: text("fix_instructions", forFix),
-		Ignore: list("ignore", ignore), DisabledChecks: list("disabled_checks", disabled), Services: list("services", services), TestCommand: text("test_command", command),
-	}
-	unknown := func(name string, values []string, known func(string) bool, problem string) {
-		i := slices.IndexFunc(values, func(v string) bool { return !known(v) })
-		if i >= 0 && details[name] == "" {
-			details[name] = fmt.Sprintf("has %q, which is not %s", values[i], problem)
+		case slices.ContainsFunc(values, func(v string) bool { return v == "" || len(v) > maxSetting }):
+			details[name] = fmt.Sprintf("must have items of 1 to %d bytes", maxSetting)
+		case slices.ContainsFunc(values, unknown):
+			details[name] = fmt.Sprintf("has %q, which is not %s", values[slices.IndexFunc(values, unknown)], what)
 		}
 	}
-	unknown("disabled_checks", s.DisabledChecks, review.IsCheck, "a check")
-	unknown("ignore", s.Ignore, review.IsPattern, "a pattern of .gitignore")
+	list("disabled_checks", s.DisabledChecks, review.IsCheck, "a check")
+	list("ignore", s.Ignore, review.IsPattern, "a pattern of .gitignore")
+	list("services", s.Services, func(string) bool { return true }, "")
 	if id != nil && *id != r.ID {
 		details["repository_id"] = "must be the id in the path"
 	}
