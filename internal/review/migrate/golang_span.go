@@ -309,6 +309,9 @@ func (r *goRewriter) option(s *starting, e ast.Expr) bool {
 		r.markName(e)
 	}
 	what := goStartOptions[r.optionSymbol(e)].kind
+	if what == "map of tags" && len(args) > 0 {
+		lit, _ = ast.Unparen(args[0]).(*ast.CompositeLit)
+	}
 	switch {
 	case what == "none":
 		return true
@@ -318,7 +321,7 @@ func (r *goRewriter) option(s *starting, e ast.Expr) bool {
 		return true
 	case what == "client" || strings.HasPrefix(what, "kind "):
 		return s.setKind(strings.TrimPrefix(what, "kind "))
-	case what == "tags" && lit != nil:
+	case (what == "tags" || what == "map of tags") && lit != nil:
 		for _, el := range lit.Elts {
 			kv, ok := el.(*ast.KeyValueExpr)
 			if !ok || !r.startTag(s, kv.Key, kv.Value) {
@@ -356,17 +359,6 @@ func (r *goRewriter) option(s *starting, e ast.Expr) bool {
 		kind, _ := r.known(args[0])
 		r.mark(args[0])
 		return s.setKind(strings.ToLower(kind))
-	case what == "map of tags":
-		tags, ok := ast.Unparen(args[0]).(*ast.CompositeLit)
-		if !ok {
-			return false
-		}
-		for _, el := range tags.Elts {
-			if kv, ok := el.(*ast.KeyValueExpr); !ok || !r.startTag(s, kv.Key, kv.Value) {
-				return false
-			}
-		}
-		return true
 	case what == "parent" || what == "server":
 		if s.parent != "" {
 			r.fail(e, "A span has one parent in OpenTelemetry; this one has several references.")
