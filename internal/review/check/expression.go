@@ -197,22 +197,17 @@ func has(nodes iter.Seq[*syntax.Node], is func(*syntax.Node) bool) bool {
 
 // calls returns the calls in a node that are not in a function below it.
 func calls(n *syntax.Node) []*syntax.Node {
-	var out []*syntax.Node
-	for c := range direct(n) {
-		if c.Kind == syntax.Call {
-			out = append(out, c)
-		}
-	}
-	return out
+	return slices.Collect(direct(n, syntax.Call))
 }
 
-// direct yields n and the nodes below it, without the functions below it.
-func direct(n *syntax.Node) iter.Seq[*syntax.Node] {
-	return without(n, func(c *syntax.Node) bool { return c.Kind == syntax.Func && c != n })
+// direct yields n and the nodes below it, without the functions below it. If kinds are given, it yields only the nodes of these.
+func direct(n *syntax.Node, kinds ...syntax.Kind) iter.Seq[*syntax.Node] {
+	return without(n, func(c *syntax.Node) bool { return c.Kind == syntax.Func && c != n }, kinds...)
 }
 
-// without yields n and the nodes below it, without those for which skip returns true and the nodes below them.
-func without(n *syntax.Node, skip func(*syntax.Node) bool) iter.Seq[*syntax.Node] {
+// without yields n and the nodes below it, without those for which skip returns true and the nodes below them. If kinds are
+// given, it yields only the nodes of these.
+func without(n *syntax.Node, skip func(*syntax.Node) bool, kinds ...syntax.Kind) iter.Seq[*syntax.Node] {
 	return func(yield func(*syntax.Node) bool) {
 		stack := []*syntax.Node{n}
 		for len(stack) > 0 {
@@ -221,7 +216,7 @@ func without(n *syntax.Node, skip func(*syntax.Node) bool) iter.Seq[*syntax.Node
 			if skip(c) {
 				continue
 			}
-			if !yield(c) {
+			if (len(kinds) == 0 || slices.Contains(kinds, c.Kind)) && !yield(c) {
 				return
 			}
 			for _, d := range slices.Backward(c.Children) {

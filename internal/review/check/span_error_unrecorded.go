@@ -224,10 +224,7 @@ func answerPath(u *instrumentation.Uses, n *syntax.Node) bool {
 
 // recordsLater reports whether a deferred function or a Finally sees the errors of all paths.
 func recordsLater(fn *syntax.Node, spans []*instrumentation.Span) bool {
-	for n := range direct(fn.Body()) {
-		if n.Kind != syntax.Defer && n.Kind != syntax.Finally {
-			continue
-		}
+	for n := range direct(fn.Body(), syntax.Defer, syntax.Finally) {
 		for c := range n.All() {
 			switch {
 			case c.Kind == syntax.Member && recording[c.Text]:
@@ -509,10 +506,7 @@ var serverErrors = setOf("StatusInternalServerError StatusBadGateway StatusServi
 
 // logsError reports whether a block logs at the level of an error, or answers a request with an error of the server.
 func logsError(u *instrumentation.Uses, block *syntax.Node) bool {
-	for c := range direct(block) {
-		if c.Kind != syntax.Return {
-			continue
-		}
+	for c := range direct(block, syntax.Return) {
 		values := c.Children
 		if len(values) == 1 && values[0].Kind == syntax.List {
 			values = values[0].Children
@@ -603,8 +597,8 @@ func swallows(u *instrumentation.Uses, n *syntax.Node) bool {
 	if try := n.Parent; slices.ContainsFunc(calls(try.Body()), func(c *syntax.Node) bool { return validators.any(words(name(c))) }) {
 		return false
 	}
-	for c := range direct(n.Body()) {
-		if c.Kind != syntax.Return || len(c.Children) == 0 {
+	for c := range direct(n.Body(), syntax.Return) {
+		if len(c.Children) == 0 {
 			continue
 		}
 		switch v := c.Children[len(c.Children)-1]; v.Kind {

@@ -134,8 +134,8 @@ func formattedNames(u *instrumentation.Uses) []*syntax.Node {
 		if f.Kind != syntax.Func {
 			continue
 		}
-		for c := range direct(f.Body()) {
-			if c.Kind == syntax.Return && len(c.Children) == 1 {
+		for c := range direct(f.Body(), syntax.Return) {
+			if len(c.Children) == 1 {
 				names = append(names, c.Children[0])
 			}
 		}

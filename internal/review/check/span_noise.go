@@ -241,8 +241,8 @@ func pureHelper(fn *syntax.Node, s *instrumentation.Span) bool {
 			return false
 		}
 	}
-	for c := range direct(fn.Body()) {
-		if c.Kind == syntax.Return && len(c.Children) > 0 {
+	for c := range direct(fn.Body(), syntax.Return) {
+		if len(c.Children) > 0 {
 			return works || c.Children[0].Kind == syntax.Member || c.Children[0].Kind == syntax.Index
 		}
 	}

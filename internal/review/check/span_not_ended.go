@@ -239,8 +239,8 @@ func contextEscapes(s *instrumentation.Span, fn *syntax.Node) bool {
 	if ctx.Kind != syntax.Name || ctx.Text == "_" {
 		return false
 	}
-	for n := range direct(fn.Body()) {
-		if n.Kind != syntax.Name || n.Text != ctx.Text || n.Start <= a.End {
+	for n := range direct(fn.Body(), syntax.Name) {
+		if n.Text != ctx.Text || n.Start <= a.End {
 			continue
 		}
 		for p := n; p.Parent != nil; p = p.Parent {
