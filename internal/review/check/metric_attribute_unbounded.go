@@ -35,10 +35,7 @@ var metricAttributeUnbounded = &Check{
 			if what == "" {
 				continue
 			}
-			subject := key
-			if subject == "" {
-				subject = brief(u, a.Key)
-			}
+			subject := shown(u, key, a.Key)
 			f := Finding{
 				Severity: severity, Subject: subject,
 				Message: fmt.Sprintf("The metric attribute `%s` holds %s.", subject, what),

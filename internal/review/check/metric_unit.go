@@ -24,12 +24,7 @@ var metricUnit = &Check{
 	Source: func(p *Pass, u *instrumentation.Uses) {
 		for _, i := range u.Instruments {
 			metric, _ := u.Known(i.Name)
-			f := Finding{Subject: metric, Names: Names{MetricName: metric, ScopeName: i.Scope}}
-			shown := metric
-			if shown == "" {
-				shown = brief(u, i.Name)
-				f.Subject = shown
-			}
+			f := Finding{Subject: shown(u, metric, i.Name), Names: Names{MetricName: metric, ScopeName: i.Scope}}
 			text, known := u.Known(i.Unit)
 			switch {
 			case i.Unit == nil && i.Opaque, i.Unit != nil && !known, known && text != "" && unit.Valid([]byte(text)):
@@ -38,7 +33,7 @@ var metricUnit = &Check{
 				if metric == "" {
 					f.Severity = Suggestion // the function may create instruments for others
 				}
-				f.Message = fmt.Sprintf("The metric `%s` has no unit%s.", shown, unitHint(metric, i.Kind))
+				f.Message = fmt.Sprintf("The metric `%s` has no unit%s.", f.Subject, unitHint(metric, i.Kind))
 				if fits := unitOf(metric); fits != "" {
 					f.Fix = setUnit(u, i, fits)
 				}
@@ -51,7 +46,7 @@ var metricUnit = &Check{
 					p.Report(f)
 				}
 			default:
-				f.Message = fmt.Sprintf("The unit `%s` of the metric `%s` is not a UCUM unit%s.", text, shown, unitHint(text, ""))
+				f.Message = fmt.Sprintf("The unit `%s` of the metric `%s` is not a UCUM unit%s.", text, f.Subject, unitHint(text, ""))
 				if fits := unitOf(text); fits != "" {
 					f.Fix = setUnit(u, i, fits)
 				}

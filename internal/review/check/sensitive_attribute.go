@@ -34,9 +34,7 @@ var sensitiveAttribute = &Check{
 			if sensitive.Key([]byte(key)) != sensitive.None {
 				subject = ""
 			}
-			if subject == "" {
-				subject = brief(u, a.Key)
-			}
+			subject = shown(u, subject, a.Key)
 			p.mark(u, a.Node, Finding{
 				Subject: subject,
 				Message: fmt.Sprintf("The %s attribute `%s` holds %s.", a.On, subject, what),

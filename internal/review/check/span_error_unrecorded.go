@@ -88,10 +88,7 @@ func unrecorded(p *Pass, u *instrumentation.Uses, fn *syntax.Node, spans []*inst
 			continue
 		}
 		named := spanName(u, s)
-		subject := named
-		if subject == "" && s.Name != nil {
-			subject = brief(u, s.Name)
-		}
+		subject := shown(u, named, s.Name)
 		message := "The error path leaves the span without recording the error or setting the status."
 		if named != "" {
 			message = "The error path leaves the span `" + named + "` without recording the error or setting the status."

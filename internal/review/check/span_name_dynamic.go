@@ -649,6 +649,14 @@ func brief(u *instrumentation.Uses, n *syntax.Node) string {
 	return strings.ReplaceAll(s, "`", "'")
 }
 
+// shown returns a name or key for a finding: as it is known, otherwise its expression.
+func shown(u *instrumentation.Uses, known string, n *syntax.Node) string {
+	if known == "" && n != nil {
+		return brief(u, n)
+	}
+	return known
+}
+
 // maxStatement limits the source around an expression that is looked at for the names of secrets, in bytes.
 const maxStatement = 4 << 10
 

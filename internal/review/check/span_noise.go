@@ -33,9 +33,7 @@ var spanNoise = &Check{
 			named, subject := "", fn.Text
 			if s.Name != nil {
 				named = spanName(u, s)
-				if subject = named; subject == "" {
-					subject = brief(u, s.Name)
-				}
+				subject = shown(u, named, s.Name)
 			}
 			names := Names{SpanName: named, ScopeName: s.Scope}
 			message := ""

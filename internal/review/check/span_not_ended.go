@@ -42,10 +42,7 @@ var spanNotEnded = &Check{
 				message = "The span is never ended."
 			}
 			named := spanName(u, s)
-			subject := named
-			if named == "" {
-				subject = brief(u, s.Name)
-			}
+			subject := shown(u, named, s.Name)
 			if named != "" {
 				message = fmt.Sprintf("%s Its name is `%s`.", message, named)
 			}
