@@ -123,15 +123,9 @@ func parse(ctx context.Context, parser *treesitter.Parser, name string, text []b
 	return &file{File: f, uses: instrumentation.Find(f, nil)}, nil
 }
 
-// line returns the line that a node begins on.
-func (f *file) line(n *syntax.Node) int {
-	line, _ := f.Position(n.Start)
-	return line
-}
-
 // boundaryAt returns the code of a boundary: a known one of the library, otherwise the first code that begins on the line.
 func boundaryAt(f *file, line int, library string) *syntax.Node {
-	at := func(n *syntax.Node) bool { return f.line(n) == line }
+	at := func(n *syntax.Node) bool { return f.LineOf(n.Start) == line }
 	for _, b := range f.uses.Boundaries {
 		if b.Library == library && at(b.Node) {
 			return handler(b.Node)
@@ -229,7 +223,7 @@ func removed(was, is *file) string {
 		}
 		k := keyOf(was, s)
 		if spans[k]--; spans[k] < 0 {
-			return fmt.Sprintf("a span, such as the one of line %d before the change, is removed or moved: keep all telemetry", was.line(s.Start))
+			return fmt.Sprintf("a span, such as the one of line %d before the change, is removed or moved: keep all telemetry", was.LineOf(s.Start.Start))
 		}
 	}
 	if instruments(is) < instruments(was) || carry(is) < carry(was) {
@@ -516,7 +510,7 @@ func imports(ctx context.Context, root *os.Root, was, is *file) (string, error) 
 			continue
 		}
 		if i.Name == "" && !parts[i.Node] || i.Name != "" && !names[i.Name] || i.Name == "_" || i.Name == "." {
-			return fmt.Sprintf("the import of line %d is not used", is.line(i.Node)), nil
+			return fmt.Sprintf("the import of line %d is not used", is.LineOf(i.Node.Start)), nil
 		}
 		if standard(is.Language, i.Path) {
 			continue
@@ -529,7 +523,7 @@ func imports(ctx context.Context, root *os.Root, was, is *file) (string, error) 
 			read = true
 		}
 		if !slices.ContainsFunc(dependencies, func(d string) bool { return provides(is.Language, d, i.Path) }) {
-			return fmt.Sprintf("no manifest above the file names the dependency of the import of line %d", is.line(i.Node)), nil
+			return fmt.Sprintf("no manifest above the file names the dependency of the import of line %d", is.LineOf(i.Node.Start)), nil
 		}
 	}
 	return "", nil

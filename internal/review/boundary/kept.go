@@ -47,12 +47,12 @@ func lost(was, is *file) string {
 		}
 		if name := was.called(n); name != "" {
 			if calls[name]--; calls[name] < 0 {
-				return fmt.Sprintf("calls, such as the one of line %d before the change, are removed, or no longer run: keep them", was.line(n))
+				return fmt.Sprintf("calls, such as the one of line %d before the change, are removed, or no longer run: keep them", was.LineOf(n.Start))
 			}
 		}
 		if n.Kind == syntax.Return || n.Kind == syntax.Throw {
 			if exits[n.Kind]--; exits[n.Kind] < 0 {
-				return fmt.Sprintf("a return or throw, such as the one of line %d before the change, is removed, or no longer runs: keep it", was.line(n))
+				return fmt.Sprintf("a return or throw, such as the one of line %d before the change, is removed, or no longer runs: keep it", was.LineOf(n.Start))
 			}
 		}
 		for _, v := range results(n) {
@@ -62,7 +62,7 @@ func lost(was, is *file) string {
 			}
 			for _, c := range kept {
 				if values[c.Text]--; values[c.Text] < 0 {
-					return fmt.Sprintf("a value of line %d before the change is no longer returned: keep what the code returns", was.line(c))
+					return fmt.Sprintf("a value of line %d before the change is no longer returned: keep what the code returns", was.LineOf(c.Start))
 				}
 			}
 		}
@@ -149,7 +149,7 @@ func silenced(was, is *file) string {
 	problem := ""
 	is.silencers(func(name string, at *syntax.Node) bool {
 		if before[name]--; before[name] < 0 {
-			problem = fmt.Sprintf("the change adds code that sets up, replaces or turns off telemetry of the whole process, such as that of line %d: leave that as it is, and only start spans or instrument the library", is.line(at))
+			problem = fmt.Sprintf("the change adds code that sets up, replaces or turns off telemetry of the whole process, such as that of line %d: leave that as it is, and only start spans or instrument the library", is.LineOf(at.Start))
 		}
 		return problem == ""
 	})

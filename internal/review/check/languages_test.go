@@ -48,7 +48,7 @@ func TestLanguages(t *testing.T) {
 					continue
 				}
 				c.Source(check.NewPass(c, func(f check.Finding) {
-					line, _ := file.Position(f.Start)
+					line := file.LineOf(f.Start)
 					got = append(got, fmt.Sprintf("%d %s", line, f.Check.ID))
 				}, func(any) {}), uses)
 			}

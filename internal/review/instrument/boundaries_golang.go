@@ -725,7 +725,7 @@ func (s *service) wrap(m *goModule, f *goFile) {
 		if site.Kind == "queue consumer" && site.call == nil && (m.consumed[site.Library] || m.consumers[dir]) {
 			continue // its messages are processed in spans
 		}
-		line, _ := f.Position(site.Node.Start)
+		line := f.LineOf(site.Node.Start)
 		what := fmt.Sprintf("Instrument the %s of `%s`", site.Kind, site.Library)
 		edits, by, why := m.instrument(f, site)
 		switch {

@@ -583,7 +583,7 @@ func (s *service) consumers(m *goModule, f *goFile) {
 		if m.consumers[path.Dir(f.Path)] || m.inSpan(f, first, last) {
 			continue
 		}
-		line, _ := f.Position(f.at(l.pos))
+		line := f.LineOf(f.at(l.pos))
 		what := fmt.Sprintf("Instrument the queue consumer of `%s`", l.library)
 		p := &processing{module: m, goFile: f, goLoop: l}
 		if m.elsewhere["github.com/dnwe/otelsarama"] && l.helper == "sarama" {

@@ -319,8 +319,7 @@ func (j *javaFile) extends() bool {
 func (j *javaFile) walk() {
 	for n := range j.Root.All() {
 		if len(j.changes) >= maxFileBoundaries || j.project.count >= maxServiceBoundaries {
-			line, _ := j.Position(n.Start)
-			j.project.leave(j.Path, line, fmt.Sprintf("More than %d places in the file or %d in the service need spans: those from here on are left", maxFileBoundaries, maxServiceBoundaries))
+			j.project.leave(j.Path, j.LineOf(n.Start), fmt.Sprintf("More than %d places in the file or %d in the service need spans: those from here on are left", maxFileBoundaries, maxServiceBoundaries))
 			return
 		}
 		switch n.Kind {
@@ -431,7 +430,7 @@ func (j *javaFile) call(n *syntax.Node) {
 		return
 	case "send", "sendAsync":
 		if len(args) == 2 && j.typeOf(receiver) == "java.net.http.HttpClient" && !j.project.covers("java-http-client", true) && !j.covered(n) {
-			line, _ := j.Position(n.Start)
+			line := j.LineOf(n.Start)
 			if between := j.Source[receiver.End:args[0].Start]; bytes.ContainsAny(between, "\n/") {
 				j.project.leave(j.Path, line, "Add a span to the request: the call is on several lines")
 				return
@@ -474,7 +473,7 @@ func (j *javaFile) argument(arg *syntax.Node, method, what, section, open string
 	if c := arg.Enclosing(syntax.Class); c != nil {
 		class = c.Text
 	}
-	line, _ := j.Position(arg.Start)
+	line := j.LineOf(arg.Start)
 	switch value.Kind {
 	case syntax.Null:
 		return
@@ -516,7 +515,7 @@ func (j *javaFile) argument(arg *syntax.Node, method, what, section, open string
 
 // query adds a span to a call of a database.
 func (j *javaFile) query(n, receiver *syntax.Node, name string, c javaClient) {
-	line, _ := j.Position(n.Start)
+	line := j.LineOf(n.Start)
 	var sql *syntax.Node
 	operation, collection := "", ""
 	switch c.query {
@@ -795,7 +794,7 @@ func (j *javaFile) wrap(fn, annotation *syntax.Node, cb javaCallback) {
 	if j.project.covers(cb.library, cb.agent) || j.spans[fn] || j.covered(fn) {
 		return
 	}
-	line, _ := j.Position(fn.Start)
+	line := j.LineOf(fn.Start)
 	leave := func(why string) {
 		j.project.leaveBoundary(j.Path, line, patch.Boundary{SpanKind: cb.spanKind(), Library: cb.library}, "Add a span to the "+cb.what+": "+why)
 	}
@@ -897,7 +896,7 @@ var javaUnproxied = regexp.MustCompile(`\b(private|static)\b`)
 
 // annotate adds an annotation to a method of a bean.
 func (j *javaFile) annotate(fn *syntax.Node, cb javaCallback, start javaStart) {
-	line, _ := j.Position(fn.Start)
+	line := j.LineOf(fn.Start)
 	annotation := "@WithSpan(value = " + strconv.Quote(start.name) + ", kind = SpanKind.CONSUMER)"
 	switch indent, alone := indentOf(j.Source, fn.Start); {
 	case start.name == "" || !alone:

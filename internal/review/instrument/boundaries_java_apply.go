@@ -35,7 +35,7 @@ func (p *javaProject) others() {
 			line := 0
 			for _, i := range f.Imports {
 				if line == 0 && strings.HasPrefix(i.Path+".", o.pkg+".") {
-					line, _ = f.Position(i.Node.Start)
+					line = f.LineOf(i.Node.Start)
 				}
 			}
 			use := "the Java agent"

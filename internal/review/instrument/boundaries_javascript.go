@@ -307,12 +307,6 @@ func (c *nodeCode) read() (err error) {
 	return nil
 }
 
-// line returns the line of an offset, from 1.
-func (f *source) line(offset int) int {
-	line, _ := f.Position(offset)
-	return line
-}
-
 // functionName returns the name of a function, or of the variable or property that holds it.
 func functionName(fn *syntax.Node) string {
 	if fn.Text != "" || fn.Parent == nil {
@@ -341,7 +335,7 @@ func (c *nodeCode) find(f *source) []nodeWrap {
 		}
 		c.noted[i.Path] = true
 		if !c.instrumented(&b.nodeBoundary) {
-			c.leave(f.Path, f.line(i.Node.Start), b.text)
+			c.leave(f.Path, f.LineOf(i.Node.Start), b.text)
 		}
 	}
 	spans := newRanges(f.uses)
@@ -352,7 +346,7 @@ func (c *nodeCode) find(f *source) []nodeWrap {
 		case c.count == maxServiceBoundaries:
 			c.leave("", 0, fmt.Sprintf("The service %s has more than %d handlers and clients: the others are left", c.name, maxServiceBoundaries))
 		case len(found) == maxFileBoundaries:
-			c.leave(f.Path, f.line(at), fmt.Sprintf("The file has more than %d handlers and clients: the others are left", maxFileBoundaries))
+			c.leave(f.Path, f.LineOf(at), fmt.Sprintf("The file has more than %d handlers and clients: the others are left", maxFileBoundaries))
 		default:
 			c.count++
 			return false
@@ -387,7 +381,7 @@ func (c *nodeCode) find(f *source) []nodeWrap {
 				c.leaveHandler(f, target.Start, b, why)
 				continue
 			case b.library == fetched && c.own[f].globals[fetched] != nil:
-				c.leaveBoundary(f.Path, f.line(n.Start), patch.Boundary{SpanKind: nodeKinds[b.wrap], Library: fetched}, "The call of `fetch` is left: the file gives this name to something else as well")
+				c.leaveBoundary(f.Path, f.LineOf(n.Start), patch.Boundary{SpanKind: nodeKinds[b.wrap], Library: fetched}, "The call of `fetch` is left: the file gives this name to something else as well")
 				continue
 			case full(target.Start):
 				return found
@@ -443,7 +437,7 @@ func (c *nodeCode) covered(n, target *syntax.Node, b *nodeBoundary, functions ma
 
 // leaveHandler notes a handler that is not wrapped.
 func (c *nodeCode) leaveHandler(f *source, at int, b *nodeBoundary, why string) {
-	c.leaveBoundary(f.Path, f.line(at), patch.Boundary{SpanKind: nodeKinds[b.wrap], Library: b.library}, "The handler of `"+b.library+"` is left: "+why)
+	c.leaveBoundary(f.Path, f.LineOf(at), patch.Boundary{SpanKind: nodeKinds[b.wrap], Library: b.library}, "The handler of `"+b.library+"` is left: "+why)
 }
 
 // decorate returns decorators for the handlers among the methods of a class.
@@ -739,7 +733,7 @@ func (c *nodeCode) targets(f *source, n *syntax.Node, b *nodeBoundary, maker *sy
 	switch b.place {
 	case wholeCall:
 		if b.wrap == "traceExpress" && c.parametric != "" {
-			c.leave(f.Path, f.line(n.Start), "The application of `express` is left: the routes of routers below paths with parameters, as in `"+c.parametric+"`, are not known")
+			c.leave(f.Path, f.LineOf(n.Start), "The application of `express` is left: the routes of routers below paths with parameters, as in `"+c.parametric+"`, are not known")
 			return nil
 		}
 		if n.Parent.Kind == syntax.New && n.Parent.Callee() == n {

@@ -56,7 +56,7 @@ func (c *nodeCode) change(wraps map[*source][]nodeWrap) {
 			default:
 				c.surround(f.Path, f.Source, w.start, w.end, w.wrap+"("+w.before, ")")
 			}
-			c.did(f.Path, f.line(w.start), strings.Replace(nodeSteps[w.wrap], "%s", w.library, 1))
+			c.did(f.Path, f.LineOf(w.start), strings.Replace(nodeSteps[w.wrap], "%s", w.library, 1))
 		}
 	}
 	if len(uses) == 0 {
@@ -170,18 +170,18 @@ func (c *nodeCode) imports(f *source, h nodeHelper, functions []string, used int
 		return true
 	}
 	if own := c.own[f].globals["require"]; own != nil && !modular {
-		c.leave(f.Path, f.line(own.Start), "The file is left: it uses the name `require` for something else")
+		c.leave(f.Path, f.LineOf(own.Start), "The file is left: it uses the name `require` for something else")
 		return false
 	}
 	for _, name := range missing {
 		if i, ok := f.Imported(name); ok {
-			c.leave(f.Path, f.line(i.Node.Start), "The file is left: it uses the name `"+name+"` for something else")
+			c.leave(f.Path, f.LineOf(i.Node.Start), "The file is left: it uses the name `"+name+"` for something else")
 			return false
 		}
 	}
 	for n := range f.Root.All() {
 		if slices.Contains(missing, n.Text) && (n.Kind == syntax.Name || n.Kind == syntax.Param || n.Kind == syntax.Func || n.Kind == syntax.Class) {
-			c.leave(f.Path, f.line(n.Start), "The file is left: it uses the name `"+n.Text+"` for something else")
+			c.leave(f.Path, f.LineOf(n.Start), "The file is left: it uses the name `"+n.Text+"` for something else")
 			return false
 		}
 	}

@@ -388,12 +388,10 @@ func (f *pythonFile) add(b *pythonBoundary, at int, what string, edits ...python
 	if h.metric != "" {
 		text += " and `" + h.metric + "`"
 	}
-	line, _ := f.Position(at)
-	f.steps = append(f.steps, patch.Step{File: f.Path, Line: line, Text: text + " to " + what + " by `" + b.helper + "`"})
+	f.steps = append(f.steps, patch.Step{File: f.Path, Line: f.LineOf(at), Text: text + " to " + what + " by `" + b.helper + "`"})
 }
 
 // leave notes a boundary that is not changed.
 func (f *pythonFile) leave(b *pythonBoundary, n *syntax.Node, text string) {
-	line, _ := f.Position(n.Start)
-	f.p.leaveBoundary(f.Path, line, patch.Boundary{SpanKind: strings.ToLower(b.kind()), Library: b.module}, text)
+	f.p.leaveBoundary(f.Path, f.LineOf(n.Start), patch.Boundary{SpanKind: strings.ToLower(b.kind()), Library: b.module}, text)
 }

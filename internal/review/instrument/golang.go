@@ -436,12 +436,10 @@ func (s *service) setUp(f *goFile, start *syntax.Node) bool {
 		statement = end + statement
 	}
 	s.edit(f.Path, f.Source, at, at, statement)
-	line, _ := f.Position(start.Start)
-	s.did(f.Path, line, "Start the SDK when the program starts, and send what is left when it ends")
+	s.did(f.Path, f.LineOf(start.Start), "Start the SDK when the program starts, and send what is left when it ends")
 	for c := range start.All(syntax.Call) {
 		if code := f.Code(c.Callee()); code == "os.Exit" || strings.HasPrefix(code, "log.Fatal") {
-			line, _ := f.Position(c.Start)
-			s.leave(f.Path, line, "`"+code+"` ends the program without the deferred calls: telemetry of the last seconds is lost then")
+			s.leave(f.Path, f.LineOf(c.Start), "`"+code+"` ends the program without the deferred calls: telemetry of the last seconds is lost then")
 			break
 		}
 	}

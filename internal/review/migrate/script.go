@@ -303,7 +303,7 @@ func (s *script) blockAt(n *syntax.Node, format string, args ...any) (string, bo
 	s.unit.blocked = true
 	line := 0
 	if n != nil {
-		line, _ = s.f.Position(n.Start)
+		line = s.f.LineOf(n.Start)
 	}
 	if !s.failed[line] {
 		s.failed[line] = true
@@ -325,8 +325,7 @@ func (s *script) failCall(c *syntax.Node, format string, args ...any) (string, b
 }
 
 func (s *script) note(n *syntax.Node, text string) {
-	line, _ := s.f.Position(n.Start)
-	s.unit.notes = append(s.unit.notes, patch.Step{File: s.f.Path, Line: line, Text: text, Open: true})
+	s.unit.notes = append(s.unit.notes, patch.Step{File: s.f.Path, Line: s.f.LineOf(n.Start), Text: text, Open: true})
 }
 
 func (s *script) run() {
@@ -346,9 +345,8 @@ func (s *script) run() {
 	sortEdits(edits)
 	for i, e := range edits[1:] {
 		if e.start < edits[i].end {
-			line, _ := s.f.Position(e.start)
 			s.unit.blocked = true
-			s.unit.open(s.f.Path, line, "The changes of the line overlap.")
+			s.unit.open(s.f.Path, s.f.LineOf(e.start), "The changes of the line overlap.")
 			return
 		}
 	}

@@ -64,12 +64,7 @@ func (a *adapter) lacks() bool {
 		return false
 	}
 	return slices.ContainsFunc(a.Nodes, func(n treesitter.Node) bool {
-		if !n.Error {
-			return false
-		}
-		first, _ := a.f.Position(int(n.Start))
-		last, _ := a.f.Position(int(n.End))
-		return first < last
+		return n.Error && a.f.LineOf(int(n.Start)) < a.f.LineOf(int(n.End))
 	})
 }
 

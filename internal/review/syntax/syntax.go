@@ -195,11 +195,8 @@ func (f *File) bind(target, def *Node) {
 	}
 }
 
-// Position returns the line and column of an offset, both from 1. Columns are bytes.
-func (f *File) Position(offset int) (line, column int) {
-	line = sort.SearchInts(f.lines, offset+1)
-	return line, offset - f.lines[line-1] + 1
-}
+// LineOf returns the line of an offset, from 1.
+func (f *File) LineOf(offset int) int { return sort.SearchInts(f.lines, offset+1) }
 
 // Line returns a line, from 1, without its end.
 func (f *File) Line(n int) string {
