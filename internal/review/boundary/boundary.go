@@ -110,13 +110,7 @@ const tooComplex = "the file is too complex to find the boundary in it"
 
 // parse returns a source file, which has no syntax error, with its facts.
 func parse(ctx context.Context, parser *treesitter.Parser, name string, text []byte) (*file, error) {
-	var f *syntax.File
-	var err error
-	if language := syntax.LanguageOf(name); language == syntax.Go {
-		f, err = syntax.ParseGo(name, text)
-	} else {
-		f, err = syntax.Parse(ctx, parser, name, language, text)
-	}
+	f, err := syntax.Parse(ctx, parser, name, syntax.LanguageOf(name), text)
 	if err != nil {
 		return nil, fmt.Errorf("parse %s: %w", name, err)
 	}

@@ -12,15 +12,11 @@ import (
 
 // Parses reports whether a file can be parsed.
 func Parses(ctx context.Context, parser *treesitter.Parser, path string, text []byte) bool {
-	var file *syntax.File
-	var err error
-	switch language := syntax.LanguageOf(path); language {
-	case syntax.Unknown:
-		_, err = configfile.Parse(path, text)
-	case syntax.Go:
-		file, err = syntax.ParseGo(path, text)
-	default:
-		file, err = syntax.Parse(ctx, parser, path, language, text)
+	language := syntax.LanguageOf(path)
+	if language == syntax.Unknown {
+		_, err := configfile.Parse(path, text)
+		return err == nil
 	}
-	return err == nil && (file == nil || !file.Broken && (file.Language != syntax.Python || indented(text)))
+	f, err := syntax.Parse(ctx, parser, path, language, text)
+	return err == nil && !f.Broken && (language != syntax.Python || indented(text))
 }

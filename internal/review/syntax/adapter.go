@@ -15,11 +15,13 @@ import (
 // from a node to the root, or through the nodes below each node, so the depth multiplies their work.
 const maxDepth = 1000
 
-// Parse parses a file of JavaScript, TypeScript, Python or Java. A file with syntax errors gives the tree of what
-// could be parsed, marked as broken. It returns the errors of treesitter.Parser.
+// Parse parses a file: one of Go as ParseGo does, others with the parser, whose errors it returns. A file with syntax errors
+// gives the tree of what could be parsed, marked as broken.
 func Parse(ctx context.Context, p *treesitter.Parser, name string, language Language, source []byte) (*File, error) {
 	grammar := treesitter.JavaScript
 	switch language {
+	case Go:
+		return ParseGo(name, source)
 	case TypeScript:
 		if grammar = treesitter.TypeScript; strings.EqualFold(path.Ext(name), ".tsx") {
 			grammar = treesitter.TSX
