@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 
+	"assay/internal/lists"
 	"assay/internal/review/check"
 	"assay/internal/review/configfile"
 	"assay/internal/review/syntax"
@@ -49,12 +50,7 @@ func reveal(places []*place, before []identity) {
 		left[id]--
 		return true
 	}
-	var unmatched []*place
-	for _, p := range places {
-		if p.old() && !matches(p) {
-			unmatched = append(unmatched, p)
-		}
-	}
+	unmatched := lists.Filter(places, func(p *place) bool { return p.old() && !matches(p) })
 	for _, p := range places {
 		if !p.unchanged {
 			matches(p)

@@ -19,6 +19,7 @@ import (
 	"assay"
 	"assay/internal/codebase/source"
 	"assay/internal/codebase/verify"
+	"assay/internal/lists"
 	"assay/internal/report"
 	"assay/internal/review"
 	"assay/internal/review/instrument"
@@ -157,12 +158,9 @@ func (j *job) needChange(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ch := &change{changeInput: in, Response: made}
-	for _, id := range in.FindingIDs {
-		if !slices.ContainsFunc(made.Findings, func(f review.Finding) bool { return f.ID == id }) {
-			ch.missing = append(ch.missing, id)
-		}
-	}
+	ch := &change{changeInput: in, Response: made, missing: lists.Filter(in.FindingIDs, func(id string) bool {
+		return !slices.ContainsFunc(made.Findings, func(f review.Finding) bool { return f.ID == id })
+	})}
 	if err := j.restore(ctx, ch); err != nil {
 		return err
 	}

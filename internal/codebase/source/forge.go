@@ -21,6 +21,7 @@ import (
 
 	"assay"
 	"assay/internal/auth"
+	"assay/internal/lists"
 	"assay/internal/safetext"
 	"assay/internal/tlsreload"
 )
@@ -319,13 +320,7 @@ func (h *forgeHost) account(login string) string {
 
 // Forges returns the configured kinds of hosts with an API.
 func (s *Sources) Forges() []string {
-	var all []string
-	for _, kind := range []string{KindGitHub, KindGitLab, KindGitea} {
-		if s.forges[kind] != nil {
-			all = append(all, kind)
-		}
-	}
-	return all
+	return lists.Filter([]string{KindGitHub, KindGitLab, KindGitea}, func(kind string) bool { return s.forges[kind] != nil })
 }
 
 // AuthorizeURL returns the page of a configured host on which a user authorizes. The host sends the browser to the

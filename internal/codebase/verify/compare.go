@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"assay/internal/lists"
 	"assay/internal/report"
 )
 
@@ -53,13 +54,8 @@ func renamed(before, after map[string]*service) {
 }
 
 // missing returns the names of a that b does not have, sorted.
-func missing(a, b map[string]*service) (names []string) {
-	for _, name := range slices.Sorted(maps.Keys(a)) {
-		if b[name] == nil {
-			names = append(names, name)
-		}
-	}
-	return names
+func missing(a, b map[string]*service) []string {
+	return lists.Filter(slices.Sorted(maps.Keys(a)), func(name string) bool { return b[name] == nil })
 }
 
 // compare compares the telemetry of both runs of the tests and sets the status.

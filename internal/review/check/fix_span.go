@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"strings"
 
+	"assay/internal/lists"
 	"assay/internal/review/instrumentation"
 	"assay/internal/review/syntax"
 )
@@ -49,12 +50,7 @@ func (p *Pass) endSpan(u *instrumentation.Uses, fn *syntax.Node, s *instrumentat
 	case a == nil || a.Parent == nil || a.Parent.Kind != syntax.Block || a.Value() != s.Start:
 		return nil
 	}
-	var rest []*syntax.Node
-	for _, c := range a.Parent.Children {
-		if c.Start >= a.End {
-			rest = append(rest, c)
-		}
-	}
+	rest := lists.Filter(a.Parent.Children, func(c *syntax.Node) bool { return c.Start >= a.End })
 	switch u.File.Language {
 	case syntax.Go:
 		for p := a.Parent; p != nil && p != fn; p = p.Parent {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"assay/internal/lists"
 	"assay/internal/review/configfile"
 	"assay/internal/review/instrumentation"
 	"assay/internal/review/syntax"
@@ -174,13 +175,9 @@ var requiredAttributes = []string{"service.name", "deployment.environment.name",
 
 // missing returns the required attributes that none of the sets has.
 func missing(sets ...*attributeSet) []string {
-	var keys []string
-	for _, k := range requiredAttributes {
-		if !slices.ContainsFunc(sets, func(s *attributeSet) bool { return s != nil && (s.all || s.keys[k]) }) {
-			keys = append(keys, k)
-		}
-	}
-	return keys
+	return lists.Filter(requiredAttributes, func(k string) bool {
+		return !slices.ContainsFunc(sets, func(s *attributeSet) bool { return s != nil && (s.all || s.keys[k]) })
+	})
 }
 
 // deployed is what the deployment files give a service.

@@ -419,13 +419,7 @@ func (s *service) runtime() *runtime {
 // it, and in a repository with one project those that install and start it. An image of another language, or one on a base of
 // no language that starts something else, is none.
 func (s *service) dockerfiles(r *runtime) []*configfile.File {
-	var all []*configfile.File
-	for _, f := range s.configs {
-		if f.Kind == configfile.Dockerfile && s.image(f, r) {
-			all = append(all, f)
-		}
-	}
-	return all
+	return lists.Filter(s.configs, func(f *configfile.File) bool { return f.Kind == configfile.Dockerfile && s.image(f, r) })
 }
 
 // image reports whether a Dockerfile builds an image of the service.

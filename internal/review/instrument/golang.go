@@ -114,11 +114,8 @@ func (s *service) golang(m *configfile.File) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	programs, boundaries := []*goFile{}, 0
+	programs, boundaries := lists.Filter(files, func(f *goFile) bool { return mainOf(f.File) != nil }), 0
 	for _, f := range files {
-		if mainOf(f.File) != nil {
-			programs = append(programs, f)
-		}
 		boundaries += f.serves()
 	}
 	if slices.ContainsFunc(programs, func(f *goFile) bool { return f.builtFor("linux") }) { // others need build tags, such as generators

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/mod/semver"
 
+	"assay/internal/lists"
 	"assay/internal/review/configfile"
 )
 
@@ -141,13 +142,8 @@ func (s *service) compileSetup(f *configfile.File) {
 }
 
 // programs returns the files of the module whose paths end with a name.
-func (s *service) programs(name string) (files []string) {
-	for _, file := range s.paths() {
-		if strings.HasSuffix("/"+file, path.Join("/", name)) {
-			files = append(files, file)
-		}
-	}
-	return files
+func (s *service) programs(name string) []string {
+	return lists.Filter(s.paths(), func(file string) bool { return strings.HasSuffix("/"+file, path.Join("/", name)) })
 }
 
 // copyAdded leaves an image that copies single files or directories of the module, without what the change adds.

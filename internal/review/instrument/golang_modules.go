@@ -70,12 +70,8 @@ func (s *service) require(m *configfile.File, modules []string) (raised bool, bl
 		return i < 0 || semver.Compare(required[i].Mod.Version, version) < 0
 	}
 	modules = slices.Compact(slices.Sorted(slices.Values(modules)))
-	var add, names []string
-	for _, module := range modules {
-		if older(module, goEnough(module)) {
-			add = append(add, module)
-		}
-	}
+	var names []string
+	add := lists.Filter(modules, func(module string) bool { return older(module, goEnough(module)) })
 	if len(add) > 0 { // the added modules need the release of goOTel, and modules of several releases do not belong together
 		for _, r := range f.Require {
 			if module := r.Mod.Path; (!r.Indirect || slices.Contains(modules, module)) && (module == goRoot || strings.HasPrefix(module, goRoot+"/")) && goVersion(module) != "" && older(module, goVersion(module)) {

@@ -418,14 +418,9 @@ func (s *service) moves(m *configfile.File, entries []string) bool {
 }
 
 // installed returns the dependencies of package.json that are installed with the program.
-func installed(m *configfile.File) (all []configfile.Dependency) {
+func installed(m *configfile.File) []configfile.Dependency {
 	from, _, ok := member(m.Source, "dependencies")
-	for _, d := range m.Dependencies {
-		if ok && !d.Development && d.Start > from {
-			all = append(all, d)
-		}
-	}
-	return all
+	return lists.Filter(m.Dependencies, func(d configfile.Dependency) bool { return ok && !d.Development && d.Start > from })
 }
 
 // addDependencies adds lines to the dependencies of package.json, in the order of names. Those that it has stay as they are.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"assay/internal/lists"
 	"assay/internal/review/configfile"
 )
 
@@ -42,17 +43,15 @@ func (u *scriptUnit) commands(library string) bool {
 
 // commandFiles returns the files with commands of a unit: in its directory without nested units, and in those above.
 func (u *scriptUnit) commandFiles() []string {
-	var files []string
 	above := map[string]bool{u.dir: true}
 	for dir := u.dir; dir != ""; {
 		dir = directory(dir)
 		above[dir] = true
 	}
-	for _, f := range u.paths {
-		if dir, _ := nearest(f, u.dirs); configfile.Candidate(f) && !strings.Contains(path.Base(f), "lock") && (dir == u.dir && within(f, u.dir) || above[directory(f)]) {
-			files = append(files, f)
-		}
-	}
+	files := lists.Filter(u.paths, func(f string) bool {
+		dir, _ := nearest(f, u.dirs)
+		return configfile.Candidate(f) && !strings.Contains(path.Base(f), "lock") && (dir == u.dir && within(f, u.dir) || above[directory(f)])
+	})
 	for dir := range maps.Keys(above) { // a review does not list them
 		if name := path.Join(dir, "Procfile"); !slices.Contains(files, name) {
 			files = append(files, name)
