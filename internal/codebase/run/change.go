@@ -184,15 +184,8 @@ func (j *job) needChange(ctx context.Context) error {
 // of sets what a result says about a change.
 func (r *changeResult) of(ch *change) {
 	r.FindingCount, r.FilesChanged = len(ch.Patch.Fixed), len(ch.Patch.Files)
-	r.Fixed, r.Left = []string{}, []string{}
-	for _, f := range ch.Patch.Fixed {
-		r.Fixed = append(r.Fixed, f.ID)
-	}
-	for _, id := range ch.FindingIDs {
-		if !slices.Contains(r.Fixed, id) {
-			r.Left = append(r.Left, id)
-		}
-	}
+	r.Fixed = lists.Map(ch.Patch.Fixed, func(f review.Finding) string { return f.ID })
+	r.Left = append([]string{}, lists.Filter(ch.FindingIDs, func(id string) bool { return !slices.Contains(r.Fixed, id) })...)
 	r.Kind = ch.Kind
 	r.Steps = ch.Patch.Steps[:min(len(ch.Patch.Steps), maxSteps)]
 	r.LinesAdded, r.LinesRemoved = 0, 0
@@ -370,9 +363,7 @@ func (j *job) publish(ctx context.Context) (note string, err error) {
 	ch := &source.Change{
 		Branch: branchOf(j.run.Type, j.change), Base: base, Commit: j.files.Commit, Title: title(j.run.Type, j.change), Body: describe(j.change, r), Time: j.run.CreatedAt,
 	}
-	for _, f := range j.change.Patch.Files {
-		ch.Files = append(ch.Files, source.File{Path: f.Path, Content: f.After})
-	}
+	ch.Files = lists.Map(j.change.Patch.Files, func(f patch.File) source.File { return source.File{Path: f.Path, Content: f.After} })
 	dir := filepath.Join(j.dir, "publish")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err

@@ -23,6 +23,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"assay"
+	"assay/internal/lists"
 )
 
 // github is the kind github: a GitHub App. Its installations need no stored credential: the App's key mints tokens for
@@ -383,9 +384,5 @@ func (g *github) event(header http.Header, body []byte) (*Event, error) {
 }
 
 func names(repositories []githubRepository) []string {
-	var all []string
-	for _, r := range repositories {
-		all = append(all, r.FullName)
-	}
-	return all
+	return lists.Map(repositories, func(r githubRepository) string { return r.FullName })
 }
