@@ -182,7 +182,7 @@ type pythonFile struct {
 	*source
 	p          *pythonService
 	place      pythonPlace
-	spans      []int                // where spans start, sorted
+	spans      ranges
 	bodies     map[*syntax.Node]int // where code in a span begins
 	generators map[*syntax.Node]bool
 	functions  map[string][]*syntax.Node
@@ -213,19 +213,17 @@ const pythonHelperModule = "otel_boundaries"
 // index returns a file with what it defines.
 func (p *pythonService) index(s *source) *pythonFile {
 	f := &pythonFile{
-		source: s, p: p, bodies: map[*syntax.Node]int{}, generators: map[*syntax.Node]bool{}, functions: map[string][]*syntax.Node{}, globals: map[string]*syntax.Node{},
+		source: s, p: p, spans: newRanges(s.uses), bodies: map[*syntax.Node]int{}, generators: map[*syntax.Node]bool{}, functions: map[string][]*syntax.Node{}, globals: map[string]*syntax.Node{},
 		names: map[pythonName][]*syntax.Node{}, outer: map[pythonName]string{}, imports: map[string]syntax.Import{}, local: map[*syntax.Node]syntax.Import{},
 		attributes: map[string][]*syntax.Node{}, own: map[string]bool{}, helpers: map[string]bool{}, done: map[*syntax.Node]bool{},
 	}
 	for _, span := range s.uses.Spans {
-		f.spans = append(f.spans, span.Start.Start)
 		if span.Body != nil {
 			if at, ok := f.bodies[span.Body]; !ok || span.Start.Start < at {
 				f.bodies[span.Body] = span.Start.Start
 			}
 		}
 	}
-	slices.Sort(f.spans)
 	for _, i := range s.Imports {
 		if path.Ext("."+i.Path) == "."+pythonHelperModule {
 			f.own[i.Name] = true

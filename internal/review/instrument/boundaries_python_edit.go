@@ -69,7 +69,7 @@ func (f *pythonFile) decorate(b *pythonBoundary, fn, registers *syntax.Node, hel
 		return
 	}
 	f.done[fn] = true
-	if f.spanIn(fn) || f.traced(fn) {
+	if f.spans.inside(fn) || f.traced(fn) {
 		return
 	}
 	if f.generators[fn] {
@@ -142,12 +142,6 @@ func (f *pythonFile) traced(fn *syntax.Node) bool {
 
 // tracing matches decorators that start spans.
 var tracing = regexp.MustCompile(`(?i)^@[\w.]*(trace|tracing|span|instrument|otel|telemetry|monitor)`)
-
-// spanIn reports whether a span starts in a function.
-func (f *pythonFile) spanIn(fn *syntax.Node) bool {
-	i, _ := slices.BinarySearch(f.spans, fn.Start)
-	return i < len(f.spans) && f.spans[i] < fn.End
-}
 
 // inSpan reports whether code runs in a span that the file starts.
 func (f *pythonFile) inSpan(n *syntax.Node) bool {
@@ -268,7 +262,7 @@ func (f *pythonFile) callback(b *pythonBoundary, n *syntax.Node, more string) {
 		return // a variable, which may have been wrapped
 	}
 	if fn != nil {
-		if in.done[fn] || in.spanIn(fn) || slices.ContainsFunc(fn.Children, func(c *syntax.Node) bool { return c.Kind == syntax.Decorator }) {
+		if in.done[fn] || in.spans.inside(fn) || slices.ContainsFunc(fn.Children, func(c *syntax.Node) bool { return c.Kind == syntax.Decorator }) {
 			return // a decorated function may not be what it looks like
 		}
 		if in.generators[fn] {

@@ -123,3 +123,37 @@ func (s *service) parsed(texts ...string) ([]*source, error) {
 	}
 	return files, nil
 }
+
+// ranges are the spans of a file.
+type ranges struct {
+	starts []int       // of the calls that start them, sorted
+	bodies map[int]int // of functions and blocks: end by start
+}
+
+func newRanges(u *instrumentation.Uses) ranges {
+	r := ranges{bodies: map[int]int{}}
+	for _, s := range u.Spans {
+		r.starts = append(r.starts, s.Start.Start)
+		if s.Body != nil {
+			r.bodies[s.Body.Start] = max(r.bodies[s.Body.Start], s.Body.End)
+		}
+	}
+	slices.Sort(r.starts)
+	return r
+}
+
+// inside reports whether a node has a call that starts a span.
+func (r ranges) inside(n *syntax.Node) bool {
+	at, _ := slices.BinarySearch(r.starts, n.Start)
+	return at < len(r.starts) && r.starts[at] < n.End
+}
+
+// around reports whether a node is in the body of a span.
+func (r ranges) around(n *syntax.Node) bool {
+	for p := n.Enclosing(syntax.Func, syntax.Block); p != nil; p = p.Enclosing(syntax.Func, syntax.Block) {
+		if end, ok := r.bodies[p.Start]; ok && p.End <= end {
+			return true
+		}
+	}
+	return false
+}
