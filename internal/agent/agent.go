@@ -101,18 +101,10 @@ func New(cfg Config) (*Gateway, error) {
 	if cfg.Sign == nil {
 		return nil, errors.New("agent backend: Sign is required")
 	}
-	if cfg.Timeout <= 0 {
-		cfg.Timeout = DefaultTimeout
-	}
-	if cfg.ConnectTimeout <= 0 {
-		cfg.ConnectTimeout = DefaultConnectTimeout
-	}
-	if cfg.BodyTimeout <= 0 {
-		cfg.BodyTimeout = DefaultBodyTimeout
-	}
-	if cfg.MaxInFlight <= 0 {
-		cfg.MaxInFlight = DefaultMaxInFlight
-	}
+	cfg.Timeout = cmp.Or(max(cfg.Timeout, 0), DefaultTimeout)
+	cfg.ConnectTimeout = cmp.Or(max(cfg.ConnectTimeout, 0), DefaultConnectTimeout)
+	cfg.BodyTimeout = cmp.Or(max(cfg.BodyTimeout, 0), DefaultBodyTimeout)
+	cfg.MaxInFlight = cmp.Or(max(cfg.MaxInFlight, 0), DefaultMaxInFlight)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}

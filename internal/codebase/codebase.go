@@ -90,12 +90,8 @@ type server struct {
 // token (IsPublic). They start no goroutines and are safe for concurrent use.
 func New(cfg Config) (operations, public http.Handler) {
 	cfg.Audience = cmp.Or(cfg.Audience, DefaultAudience)
-	if cfg.RepositoryLimit <= 0 {
-		cfg.RepositoryLimit = DefaultRepositoryLimit
-	}
-	if cfg.SessionsPerMinute <= 0 {
-		cfg.SessionsPerMinute = DefaultSessionsPerMinute
-	}
+	cfg.RepositoryLimit = cmp.Or(max(cfg.RepositoryLimit, 0), DefaultRepositoryLimit)
+	cfg.SessionsPerMinute = cmp.Or(max(cfg.SessionsPerMinute, 0), DefaultSessionsPerMinute)
 	if cfg.Wake == nil {
 		cfg.Wake = func() {}
 	}

@@ -71,17 +71,11 @@ type Worker struct {
 
 // New returns a worker that Run starts.
 func New(cfg Config) *Worker {
-	if cfg.Slots <= 0 {
-		cfg.Slots = DefaultSlots
-	}
-	for _, d := range []struct {
-		value    *time.Duration
-		fallback time.Duration
-	}{{&cfg.Timeout, DefaultTimeout}, {&cfg.Lease, DefaultLease}, {&cfg.Renew, DefaultRenew}, {&cfg.Poll, DefaultPoll}} {
-		if *d.value <= 0 {
-			*d.value = d.fallback
-		}
-	}
+	cfg.Slots = cmp.Or(max(cfg.Slots, 0), DefaultSlots)
+	cfg.Timeout = cmp.Or(max(cfg.Timeout, 0), DefaultTimeout)
+	cfg.Lease = cmp.Or(max(cfg.Lease, 0), DefaultLease)
+	cfg.Renew = cmp.Or(max(cfg.Renew, 0), DefaultRenew)
+	cfg.Poll = cmp.Or(max(cfg.Poll, 0), DefaultPoll)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
