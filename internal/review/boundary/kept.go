@@ -186,7 +186,7 @@ func (f *file) silencers(yield func(name string, at *syntax.Node) bool) {
 			if t.Kind != syntax.Member && t.Kind != syntax.Index {
 				continue
 			}
-			if i, ok := f.Imported(t.Children[0].Text); !ok || !under(i.Path, telemetryAPI[f.Language]) {
+			if i, ok := f.Imported(t.Children[0].Text); !ok || !syntax.Below(i.Path, telemetryAPI[f.Language]) {
 				continue
 			}
 			name = f.Code(t)

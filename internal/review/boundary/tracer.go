@@ -95,7 +95,7 @@ func (o *origins) find(n *syntax.Node) bool {
 		return o.returned(n)
 	case syntax.New:
 		i, ok := o.Imported(n.Callee().Text)
-		return ok && n.Callee().Kind == syntax.Name && o.mayMake(i) && !under(i.Path, telemetryAPI[o.Language])
+		return ok && n.Callee().Kind == syntax.Name && o.mayMake(i) && !syntax.Below(i.Path, telemetryAPI[o.Language])
 	case syntax.Member:
 		switch def := o.Definition(n); {
 		case instrumentation.NoopName(n.Text):
@@ -197,12 +197,4 @@ func (o *origins) elsewhere(name string) bool {
 func (o *origins) mayMake(i syntax.Import) bool {
 	return !instrumentation.NoopName(i.Path) && !instrumentation.NoopName(i.Member) &&
 		(o.Language == syntax.Go || strings.HasPrefix(i.Path, ".") || !standard(o.Language, i.Path))
-}
-
-// under reports whether a module is one of others, or below one.
-func under(module string, others []string) bool {
-	return slices.ContainsFunc(others, func(o string) bool {
-		rest, ok := strings.CutPrefix(module, o)
-		return ok && (rest == "" || rest[0] == '/' || rest[0] == '.')
-	})
 }

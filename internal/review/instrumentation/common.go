@@ -175,12 +175,11 @@ var apiTypes = []string{"Tracer", "Meter", "Span", "SpanBuilder"}
 // fromForeign reports whether a module is of another tracing library, or a name is that of a type of the API and the module
 // neither OpenTelemetry's nor a relative one. In Go, functions have such names too.
 func (f *finder) fromForeign(module, name string) bool {
-	in := func(p string) bool { return f.sameModule(module, p) }
-	if slices.ContainsFunc(f.api.foreign, in) {
+	if syntax.Below(module, f.api.foreign) {
 		return true
 	}
 	return f.File.Language != syntax.Go && slices.Contains(apiTypes, name) && module != "" && !strings.HasPrefix(module, ".") &&
-		!slices.ContainsFunc(f.api.modules, in)
+		!syntax.Below(module, f.api.modules)
 }
 
 // typeOf returns the module and the name of a declared type. The module is "" if the file does not import it.
@@ -608,11 +607,10 @@ var optional = regexp.MustCompile(`\s*\|\s*(undefined|null|None)\b|\b(undefined|
 func (f *finder) apiType(t string) (ofAPI bool, name string) {
 	t, _, _ = strings.Cut(optional.ReplaceAllString(t, ""), "<") // Histogram<Attributes>
 	module, name := f.typeOf(strings.TrimSpace(t))
-	of := func(path string) bool {
-		return slices.ContainsFunc(f.api.modules, func(m string) bool { return f.sameModule(path, m) })
+	all := func(i syntax.Import) bool {
+		return i.Member == "*" && i.Name == "" && syntax.Below(i.Path, f.api.modules)
 	}
-	all := func(i syntax.Import) bool { return i.Member == "*" && i.Name == "" && of(i.Path) }
-	return of(module) || module == "" && slices.ContainsFunc(f.File.Imports, all) && !f.declares(name), name
+	return syntax.Below(module, f.api.modules) || module == "" && slices.ContainsFunc(f.File.Imports, all) && !f.declares(name), name
 }
 
 // spanType reports whether a declared type is that of a span of OpenTelemetry. It is unknown for types of the project that are
@@ -948,7 +946,7 @@ func (f *finder) addLog(n, recv *syntax.Node, name string) bool {
 		root = root.Children[0]
 	}
 	if m := f.module(root); m != "" {
-		if !slices.ContainsFunc(f.api.loggers, func(p string) bool { return f.sameModule(m, p) }) && !loggerName(root.Text) {
+		if !syntax.Below(m, f.api.loggers) && !loggerName(root.Text) {
 			return false
 		}
 	} else if !loggerName(root.Text) && !f.madeByLogger(root) {
@@ -1006,12 +1004,7 @@ func (f *finder) madeByLogger(n *syntax.Node) bool {
 	if v := def.Value(); module == "" && v != nil && v.Kind == syntax.Call && def.Kind == syntax.Assign {
 		module, _ = f.origin(v.Callee())
 	}
-	return module != "" && slices.ContainsFunc(f.api.loggers, func(p string) bool { return f.sameModule(module, p) })
-}
-
-func (f *finder) sameModule(module, prefix string) bool {
-	rest, ok := strings.CutPrefix(module, prefix)
-	return ok && (rest == "" || rest[0] == '/' || rest[0] == '.')
+	return syntax.Below(module, f.api.loggers)
 }
 
 // origin returns the module and the name in it that a callee stands for: `express` of express, `createServer` of

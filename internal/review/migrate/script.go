@@ -128,10 +128,8 @@ func (m *migration) scripts(ctx context.Context) error {
 
 // isSource reports whether a module is of a source library, and whether the table has rows for it.
 func (t *scriptTable) isSource(module string) (source, known bool) {
-	for _, l := range t.libraries {
-		if rest, ok := strings.CutPrefix(module, l); ok && (rest == "" || rest[0] == '/' || rest[0] == '.') {
-			return true, true
-		}
+	if syntax.Below(module, t.libraries) {
+		return true, true
 	}
 	for _, p := range t.prefixes {
 		if rest, ok := strings.CutPrefix(module, p); ok && (rest == "" || !isWord(rest[0])) {

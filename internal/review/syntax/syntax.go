@@ -227,18 +227,18 @@ func (f *File) Imported(name string) (Import, bool) {
 	return Import{}, false
 }
 
-// ImportsAny reports whether the file imports a module whose path starts with one of the prefixes, at a boundary of
-// its parts ('/', '.').
-func (f *File) ImportsAny(prefixes ...string) bool {
-	f.steps += len(f.Imports) * len(prefixes) / 16
-	for _, i := range f.Imports {
-		for _, p := range prefixes {
-			if rest, ok := strings.CutPrefix(i.Path, p); ok && (rest == "" || rest[0] == '/' || rest[0] == '.') {
-				return true
-			}
-		}
-	}
-	return false
+// ImportsAny reports whether the file imports one of the modules, or a module below one of them.
+func (f *File) ImportsAny(modules ...string) bool {
+	f.steps += len(f.Imports) * len(modules) / 16
+	return slices.ContainsFunc(f.Imports, func(i Import) bool { return Below(i.Path, modules) })
+}
+
+// Below reports whether the path of a module is that of one of the modules, or continues it after a '/' or '.'.
+func Below(module string, modules []string) bool {
+	return slices.ContainsFunc(modules, func(m string) bool {
+		rest, ok := strings.CutPrefix(module, m)
+		return ok && (rest == "" || rest[0] == '/' || rest[0] == '.')
+	})
 }
 
 // The limit of the steps that the methods of a file and its nodes take, which are visits of a node and reads of some of the
