@@ -25,8 +25,8 @@ import (
 	"assay/internal/review/syntax"
 )
 
-// goHelpers are the files of the package that a change adds for what no library instruments, and for instrumentation
-// that takes more than an expression. A module gets one package for all of its packages, below internal, so that nothing
+// goHelpers are the files of the package that a change adds for libraries without instrumentation, and for instrumentation
+// that is longer than an expression. A module gets one package for all of its packages, below internal, so that nothing
 // else can depend on it. It has a file for each library, because the files of one that the module does not require would not compile.
 //
 //go:embed helpers
@@ -256,8 +256,8 @@ func (f *goFile) names() map[string]bool {
 	return f.taken
 }
 
-// exact returns the call or literal of a node with the ranges of its parts, which those of the node leave out parts of:
-// the & before a literal, or a type assertion.
+// exact returns the go/ast node of a call or literal. The ranges of its parts are exact, while a part in the syntax tree lacks
+// the & before a literal, and a type assertion.
 func (f *goFile) exact(n *syntax.Node) ast.Node {
 	if !f.parse() {
 		return nil
@@ -295,7 +295,7 @@ func (f *goFile) around(n ast.Node, before, after string) []udiff.Edit {
 	return []udiff.Edit{{Start: f.at(n.Pos()), End: f.at(n.Pos()), New: before}, {Start: f.at(n.End()), End: f.at(n.End()), New: after}}
 }
 
-// goModule is what the files of a module have in common.
+// goModule holds the data of a module that its files share.
 type goModule struct {
 	dir       string                     // of the module
 	path      string                     // of the module
@@ -321,7 +321,7 @@ type goModule struct {
 	single    map[string]bool            // whether calls of functions and types have one result, by directory and name
 }
 
-// declare notes what a file of the module declares and imports, and returns the names of its package.
+// declare records the declarations and imports of a file of the module, and returns the names of its package.
 func (m *goModule) declare(f *syntax.File) map[string]bool {
 	dir := path.Dir(f.Path)
 	if f.Package == "main" && !slices.Contains(m.mains, dir) {
@@ -338,8 +338,8 @@ func (m *goModule) declare(f *syntax.File) map[string]bool {
 	return m.names(f.Path, f.Source)
 }
 
-// names notes the names that a file declares for its package, and returns those of the package. Tests of another package
-// declare none for it.
+// names records the names that a file declares in its package, and returns all names of the package. Tests of an external
+// test package declare none in it.
 func (m *goModule) names(name string, text []byte) map[string]bool {
 	dir := path.Dir(name)
 	declared := m.declared[dir]
@@ -379,8 +379,7 @@ func (m *goModule) names(name string, text []byte) map[string]bool {
 	return declared
 }
 
-// beside notes what the files declare and use that a review leaves out of the packages of the module: tests, and code that is
-// generated.
+// beside records the declarations and uses in files that a review does not read: tests and generated code.
 func (s *service) beside(m *goModule) error {
 	reviewed := map[string]bool{}
 	for _, name := range s.paths() {
@@ -390,7 +389,7 @@ func (s *service) beside(m *goModule) error {
 	for _, dir := range slices.Sorted(maps.Keys(m.declared)) {
 		entries, err := fs.ReadDir(s.root.FS(), dir)
 		if err != nil {
-			continue // a review names what cannot be read
+			continue // a review reports files that it cannot read
 		}
 		for _, e := range entries {
 			if err := s.ctx.Err(); err != nil {
@@ -462,8 +461,8 @@ func side(module, kind string) string {
 // clientSide matches functions of these packages that instrument clients.
 var clientSide = regexp.MustCompile(`(?i)client|transport`)
 
-// defaults notes the uses of defaults of net/http in a file. A test may set http.DefaultTransport: what the change adds sends
-// requests by the transport that is the default at that time.
+// defaults records the uses of the defaults of net/http in a file. A test may set http.DefaultTransport: added clients use the
+// transport that is the default when they send a request.
 func (m *goModule) defaults(f *goFile, test bool) {
 	if f.local("net/http") == "" {
 		return
@@ -508,7 +507,7 @@ func (f *goFile) passes(n *syntax.Node) bool {
 	return false
 }
 
-// wrapped notes the uses of drivers and transports, which instrumentation replaces by others that wrap them.
+// wrapped records the uses of drivers and transports, which instrumentation wraps.
 func (m *goModule) wrapped(f *goFile) {
 	m.tunes = m.tunes || f.local("net/http") != "" && sets(f, "Transport") || bytes.Contains(f.Source, []byte(".Transport.("))
 	for n := range f.Root.All(syntax.Call) {
@@ -523,7 +522,7 @@ func (m *goModule) wrapped(f *goFile) {
 	}
 }
 
-// survey finds what the files have in common.
+// survey collects the data of the module from its files.
 func (s *service) survey(m *goModule, files []*goFile) {
 	for _, f := range files {
 		dir := path.Dir(f.Path)
@@ -695,7 +694,7 @@ func (s *service) addHelper(m *goModule, name string) {
 	s.did(file, 0, "Add what the instrumentation of this module's code calls")
 }
 
-// need notes a file of the package of helpers, and what it needs.
+// need records a file of the helper package, and the files that it depends on.
 func (m *goModule) need(name string) {
 	if m.helpers[name] {
 		return
@@ -938,7 +937,7 @@ func (m *goModule) several(f *goFile, n *syntax.Node, args []ast.Expr) bool {
 	return pkg == "" || pkg != f.pkg(of)
 }
 
-// ofRPC reports whether a client of HTTP is that of an RPC client.
+// ofRPC reports whether an RPC client uses the HTTP client.
 func (f *goFile) ofRPC(n *syntax.Node) bool {
 	return slices.ContainsFunc(f.sites, func(s goSite) bool { return s.Kind == "rpc client" && s.Node == n.Parent })
 }
@@ -973,8 +972,8 @@ func (f *goFile) caller(n *syntax.Node) string {
 	return ""
 }
 
-// redeclared reports whether the name of a parameter may stand for something else at a node: a declaration in a function around
-// the node gives the name to what is not known to be a context.
+// redeclared reports whether the name of a parameter may refer to another variable at a node: a function around the node
+// declares the name, and the value is not known to be a context.
 func (f *goFile) redeclared(p, fn, n *syntax.Node) bool {
 	if f.others == nil {
 		f.others = map[string][]*syntax.Node{}
@@ -997,7 +996,7 @@ func (f *goFile) redeclared(p, fn, n *syntax.Node) bool {
 	})
 }
 
-// derives reports whether a statement gives a name a context, or what is derived from the value of that name.
+// derives reports whether a statement assigns a context to a name, or a value derived from that of the name.
 func (f *goFile) derives(assign *syntax.Node, name string) bool {
 	if assign.Kind != syntax.Assign || assign.Value().Kind != syntax.Call {
 		return false

@@ -37,7 +37,7 @@ type goLoop struct {
 	library  string // as in instrumentation.Boundary
 	helper   string // file of the helper
 	start    string // function of the helper
-	arg      string // arguments for it after the context: the message, and what else it needs
+	arg      string // arguments for it after the context: the message, and further ones
 	context  string // expression of the context, "" if the loop names none
 	after    int    // offset after which the statements stand
 	list     []ast.Stmt
@@ -214,7 +214,7 @@ func (l *loops) processors(n ast.Node) {
 	}
 }
 
-// channel returns what a channel receives: "sarama" or "amqp", and the queue.
+// channel returns the kind of the messages of a channel, "sarama" or "amqp", and the queue.
 func (l *loops) channel(e ast.Expr) (kind, queue string) {
 	if call, name := method(e); call != nil && name == "Messages" && len(call.Args) == 0 && l.local(goSarama) != "" {
 		return "sarama", ""
@@ -360,7 +360,7 @@ func (l *loops) reader(loop *ast.ForStmt) {
 	}
 }
 
-// maxContext limits the length of an expression that is compared with that of a context.
+// maxContext is the maximum length of an expression that is compared with the expression of a context.
 const maxContext = 100
 
 // repeatable reports whether the expression of a context can be evaluated once more.
@@ -577,7 +577,7 @@ func (s *service) consumers(m *goModule, f *goFile) {
 			return
 		}
 		if m.sites++; m.sites > maxServiceBoundaries {
-			return // wrap says so
+			return // wrap reports it
 		}
 		first, last := f.at(l.list[0].Pos()), f.at(l.list[len(l.list)-1].End())
 		if m.consumers[path.Dir(f.Path)] || m.inSpan(f, first, last) {
@@ -854,7 +854,7 @@ func (p *processing) uses(name string) bool {
 	return used
 }
 
-// same reports whether a declaration would declare no new variable after others of its block.
+// same reports whether a declaration would declare no new variable after earlier ones of its block.
 func (p *processing) same(s ast.Stmt, before map[string]bool) bool {
 	assign, ok := s.(*ast.AssignStmt)
 	if !ok {
@@ -981,7 +981,7 @@ func (p *processing) before(s ast.Stmt, statement string) {
 	p.edits = append(p.edits, udiff.Edit{Start: at, End: at, New: statement})
 }
 
-// afterLine plans a statement after what ends at an offset: on the next line if nothing but a comment follows on its own.
+// afterLine plans a statement after the code that ends at an offset: on the next line if only a comment follows on the line.
 func (p *processing) afterLine(at int, indent, statement string) {
 	end := bytes.IndexByte(p.Source[at:], '\n')
 	if end < 0 {

@@ -36,7 +36,7 @@ type javaProject struct {
 	sections map[string]bool
 	count    int
 	note     string // an open step, if there are changes
-	blocked  bool   // the changes need what the note says
+	blocked  bool   // the changes depend on the step in note
 }
 
 // javaClass is the helper class.
@@ -60,7 +60,7 @@ type javaFile struct {
 	packages []string              // of the tables that the file imports as a whole, nil if they are not known yet
 }
 
-// javaChange is what adds a span to a boundary.
+// javaChange holds the edits that add a span to a boundary.
 type javaChange struct {
 	line    int
 	what    string
@@ -193,7 +193,8 @@ func (p *javaProject) setup() bool {
 	return true
 }
 
-// oldAPI says what sets a version of the OpenTelemetry API without advice for histograms, "" if nothing is known to.
+// oldAPI names the dependency that sets a version of the OpenTelemetry API without advice for histograms. It returns "" if
+// none is known to.
 func (p *javaProject) oldAPI() string {
 	switch minor := p.apiMinor(); {
 	case minor >= 32:
@@ -779,7 +780,7 @@ func (j *javaFile) variables() {
 // javaWord matches names and keywords.
 var javaWord = regexp.MustCompile(`[\pL_$][\pL\pN_$]*`)
 
-// change notes what adds a span.
+// change records the edits that add a span.
 func (j *javaFile) change(line int, what, section string, edits ...udiff.Edit) {
 	if j.project.starter && section != javaAnnotated {
 		j.project.leave(j.Path, line, "Add a span to the "+what+": the starter of Spring does not know the library, and `@WithSpan` is for methods of beans")
@@ -1061,7 +1062,7 @@ func (j *javaFile) typeOf(n *syntax.Node) string {
 	return ""
 }
 
-// made returns the type of what a call returns.
+// made returns the type of the result of a call.
 func (j *javaFile) made(n *syntax.Node) string {
 	_, name := n.Method()
 	if of := javaMakers[name]; of != "" && j.ImportsAny(of[:strings.LastIndexByte(of, '.')]) {

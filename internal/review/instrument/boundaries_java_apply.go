@@ -23,7 +23,7 @@ var javaMetrics = map[string]string{
 	"handler": "http.server.request.duration", "servlet": "http.server.request.duration", "client": "http.client.request.duration", "database": "db.client.operation.duration",
 }
 
-// others names the libraries that only other instrumentation covers.
+// others adds steps for the libraries that only other instrumentation covers.
 func (p *javaProject) others() {
 	seen := map[string]bool{}
 	for _, f := range p.files {
@@ -151,7 +151,7 @@ func (p *javaProject) annotate(files []*javaFile) {
 	}
 }
 
-// place finds the place of a new helper class: the package that the files have in common, or that of the first of them.
+// place finds the package of a new helper class: the common package of the files, or the package of the first file.
 func (p *javaProject) place(files []*javaFile) {
 	if p.helper != nil {
 		if slices.ContainsFunc(files, func(f *javaFile) bool {

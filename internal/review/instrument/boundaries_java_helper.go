@@ -87,7 +87,7 @@ func javaClosure(sections map[string]bool) map[string]bool {
 	return all
 }
 
-// javaGlobal says how the helper gets OpenTelemetry.
+// javaGlobal is how the helper gets OpenTelemetry.
 type javaGlobal struct {
 	get string // method of GlobalOpenTelemetry
 	set string // a further condition to record a duration

@@ -154,8 +154,8 @@ func javaServlet(j *javaFile, m javaMethod) javaStart {
 	return javaStart{call: "server(" + m.params[0] + ", " + javaLiteral(route) + ")", section: "servlet", close: m.params[1]}
 }
 
-// javaListener returns the start for a method with an annotation whose element names the destination. Headers are those of
-// a parameter of a type.
+// javaListener returns the start for a method with an annotation whose element names the destination. headers is the code
+// that reads the headers of the parameter with the message.
 func javaListener(system, element, message, headers string) func(*javaFile, javaMethod) javaStart {
 	return func(j *javaFile, m javaMethod) javaStart {
 		destination := j.element(m.annotation, element)
@@ -179,7 +179,7 @@ func javaListener(system, element, message, headers string) func(*javaFile, java
 type javaClient struct {
 	library string
 	agent   bool
-	system  string // "" for that of the driver in the manifest
+	system  string // "": the system of the driver in the manifest
 	methods string // separated by spaces
 	query   int    // of the argument with the statement, -1 if the client prepares it, -2 if the method is the operation
 }
@@ -245,7 +245,7 @@ var javaDrivers = []struct{ artifact, system string }{
 	{"com.ibm.db2:jcc", "ibm.db2"},
 }
 
-// javaOthers are packages of libraries that only other instrumentation covers, with what to use. They count in projects
+// javaOthers are packages of libraries that only other instrumentation covers, with its artifact. They count in projects
 // without the agent.
 var javaOthers = []struct{ pkg, what, artifact string }{
 	{"org.springframework.web.bind.annotation", "requests of Spring controllers", "opentelemetry-spring-boot-starter"},
@@ -295,7 +295,7 @@ var (
 	javaJoined    = regexp.MustCompile(`(?is)\b(JOIN|UNION|SELECT\b.*\bSELECT)\b`)
 )
 
-// javaSummary returns the operation and the table of a statement, "" for what its begin does not say.
+// javaSummary returns the operation and the table of a statement, "" if its first 1,000 bytes do not show them.
 func javaSummary(sql string) (operation, collection string) {
 	sql = sql[:min(len(sql), 1000)]
 	m := javaStatement.FindStringSubmatch(sql)

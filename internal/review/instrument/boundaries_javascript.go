@@ -97,7 +97,7 @@ func namesOf(f *source) *nodeNames {
 	return names
 }
 
-// bind notes what gives a name to something.
+// bind records a node that binds a name.
 func (s *nodeNames) bind(name string, n *syntax.Node) {
 	if slices.Contains(nodeGlobals, name) && s.globals[name] == nil {
 		s.globals[name] = n
@@ -181,7 +181,7 @@ func (s *service) javaScriptBoundaries() (bool, error) {
 	}
 	var manifest struct{ Type string }
 	if json.Unmarshal(c.manifest.Source, &manifest) != nil {
-		return false, nil //nolint:nilerr // the minimum part says so
+		return false, nil //nolint:nilerr // the minimum part reports it
 	}
 	c.module = manifest.Type == "module"
 	if err := c.read(); err != nil {
@@ -319,7 +319,7 @@ func functionName(fn *syntax.Node) string {
 	return ""
 }
 
-// find returns what is wrapped in a file, in the order of the source, nothing if the context ends.
+// find returns the nodes to wrap in a file, in source order. It returns none if the context ends.
 func (c *nodeCode) find(f *source) []nodeWrap {
 	var found []nodeWrap
 	starts := map[int]bool{}
@@ -396,8 +396,8 @@ func (c *nodeCode) find(f *source) []nodeWrap {
 // browserPath matches files of browsers.
 var browserPath = regexp.MustCompile(`(?i)(^|/)(public|static|assets|www|browser|client|frontend)/|\.[jt]sx$`)
 
-// inBrowser reports whether a file runs in browsers: its path says so, it uses their global variables, or it fetches a URL
-// without a host.
+// inBrowser reports whether a file runs in browsers: by its path, by a global variable of browsers, or because it fetches a
+// URL without a host.
 func (c *nodeCode) inBrowser(f *source) bool {
 	if browserPath.MatchString(strings.TrimPrefix(f.Path, c.dir+"/")) {
 		return true
@@ -642,7 +642,7 @@ func (c *nodeCode) made(f *source, n *syntax.Node, library string) *syntax.Node 
 				return n
 			}
 			if args := n.Args(); nodeSteps[n.Callee().Text] != "" && len(args) > 0 {
-				n = args[len(args)-1] // what the helpers return
+				n = args[len(args)-1] // the value that the helpers return
 				continue
 			}
 			n = n.Callee()
@@ -837,7 +837,7 @@ func unfit(f *source, b *nodeBoundary, handler *syntax.Node, functions map[strin
 // plainText is a string that can be written between quotes as it is.
 var plainText = regexp.MustCompile(`^[\w .:/@{}*#$-]{1,100}$`)
 
-// arguments returns the arguments of a function of the helpers that precede what it wraps.
+// arguments returns the arguments of a helper function that precede the wrapped code.
 func (c *nodeCode) arguments(f *source, n *syntax.Node, b *nodeBoundary, maker, target *syntax.Node) string {
 	q := quoteOf(f)
 	switch b.wrap {
@@ -888,8 +888,8 @@ func reference(n *syntax.Node) bool {
 // generic are names of files that say nothing of a job.
 var generic = []string{"app", "index", "main", "server"}
 
-// jobName returns the code for the name of a scheduled job: the name that the program gives it, that of its function, of the
-// function that it calls, of the variable that holds the job, of the file, or the schedule.
+// jobName returns the code for the name of a scheduled job: the name in the program, or the name of its function, of the
+// function that it calls, of the variable that holds the job, or of the file, or the schedule.
 func jobName(f *source, n *syntax.Node, b *nodeBoundary, handler *syntax.Node) string {
 	schedule := n.Arg(0)
 	var given *syntax.Node

@@ -26,7 +26,7 @@ func isNodeHelper(name string) bool {
 	return strings.TrimSuffix(path.Base(name), path.Ext(name)) == nodeHelpers
 }
 
-// change wraps what was found, imports the functions that do this, and writes them.
+// change wraps the nodes, imports the helper functions, and writes them.
 func (c *nodeCode) change(wraps map[*source][]nodeWrap) {
 	sources := slices.DeleteFunc(slices.Clone(c.sources), func(f *source) bool { return len(wraps[f]) == 0 })
 	if len(sources) == 0 {
@@ -225,7 +225,7 @@ func required(n *syntax.Node) bool {
 }
 
 // importPosition returns the end of the line of the last import at the beginning of a file, or the beginning of the line
-// of the first statement. What require returns cannot be used before.
+// of the first statement. The value of require cannot be used before it.
 func importPosition(f *source, modular bool, used int) (at int, before, ok bool) {
 	var first, code *syntax.Node // statements: any, and one that imports nothing
 	for _, n := range f.Root.Children {
@@ -256,7 +256,7 @@ func importPosition(f *source, modular bool, used int) (at int, before, ok bool)
 	return at, true, beginning.Match(f.Source[at:first.Start])
 }
 
-// beginning matches what precedes the first node of a statement.
+// beginning matches the code before the first node of a statement.
 var beginning = regexp.MustCompile(`^\s*((export )?(const|let|var) )?$`)
 
 // lineEnd returns the end of the line of an offset, and whether no code follows the offset there but the end of its statement.
@@ -302,8 +302,8 @@ func relative(module string) bool {
 
 var nodeResolution = regexp.MustCompile(`(?i)"(module|moduleResolution)"\s*:\s*"(node(16|18|20)|nodenext)"`)
 
-// typeScriptExtension returns the extension of modules in imports: that of the others of the file, of the first file of the
-// service that imports another one, or what the project's configuration needs.
+// typeScriptExtension returns the extension of modules in imports: the one in other imports of the file, or in the first file
+// of the service that imports another one, or the one that the project's configuration requires.
 func (c *nodeCode) typeScriptExtension(f *source) string {
 	if extension, ok := importedExtension(f); ok {
 		return extension
@@ -323,7 +323,7 @@ func (c *nodeCode) typeScriptExtension(f *source) string {
 	return ""
 }
 
-// importedExtension returns the extension with which a file imports others.
+// importedExtension returns the extension in the imports of a file.
 func importedExtension(f *source) (string, bool) {
 	for _, i := range f.Imports {
 		if static(f, i) && relative(i.Path) {
@@ -392,7 +392,7 @@ func helperParts(source string) (parts []helperPart) {
 // write writes the functions that are used, or adds them to the file that the service has.
 func (c *nodeCode) write(h nodeHelper, uses map[string]bool) {
 	parts := helperParts(nodeHelperParts)
-	for _, p := range slices.Backward(parts) { // what a part needs precedes it
+	for _, p := range slices.Backward(parts) { // the dependencies of a part precede it
 		if uses[p.name] {
 			for _, name := range p.needs {
 				uses[name] = true

@@ -18,7 +18,7 @@ type nodeBoundary struct {
 
 	wrap    string    // the function of the helpers: traceProcess, traceJob, traceDatabase, ...
 	system  string    // of the messages or the database
-	place   nodePlace // what is wrapped
+	place   nodePlace // of the wrapped node
 	index   int       // of the argument, for oneArgument and members
 	options []string  // the members with handlers
 	named   int       // the index of the argument with the name of the destination, -1 for none
@@ -90,7 +90,7 @@ var nodeBoundaries = []nodeBoundary{
 	{library: fetched, wrap: "traceFetch", automatic: true, words: []string{"undici"}},
 }
 
-// nodeLeft are libraries whose calls are not wrapped, with the step that says what to do instead.
+// nodeLeft are libraries whose calls are not wrapped, with the step for them.
 var nodeLeft = map[string]struct {
 	nodeBoundary
 	text string

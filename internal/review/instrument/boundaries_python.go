@@ -119,7 +119,7 @@ type pythonService struct {
 	omitted   int                      // those above the limits
 }
 
-// dependencies reads what instruments the service. It reports whether code can be added.
+// dependencies reads the instrumentation of the service from its manifests. It reports whether code can be added.
 func (p *pythonService) dependencies() bool {
 	api := false
 	for _, m := range p.manifests {
@@ -210,7 +210,7 @@ type pythonEdit struct {
 
 const pythonHelperModule = "otel_boundaries"
 
-// index returns a file with what it defines.
+// index returns a file with its definitions.
 func (p *pythonService) index(s *source) *pythonFile {
 	f := &pythonFile{
 		source: s, p: p, spans: newRanges(s.uses), bodies: map[*syntax.Node]int{}, generators: map[*syntax.Node]bool{}, functions: map[string][]*syntax.Node{}, globals: map[string]*syntax.Node{},
@@ -270,7 +270,7 @@ func (p *pythonService) index(s *source) *pythonFile {
 			}
 		}
 	}
-	for _, defs := range f.names { // imports are bound before the others
+	for _, defs := range f.names { // imports are bound before other definitions
 		slices.SortStableFunc(defs, func(a, b *syntax.Node) int { return a.Start - b.Start })
 	}
 	return f

@@ -132,7 +132,7 @@ func (f *pythonFile) def(fn *syntax.Node) (int, bool) {
 	return at + m[2], true
 }
 
-// defKeyword matches what stands before the name of a function, after comments.
+// defKeyword matches the code before the name of a function, without comments.
 var defKeyword = regexp.MustCompile(`^(?:\s|#[^\n]*\n)*((?:async\s+)?def\b)`)
 
 // traced reports whether a function has a decorator that starts spans.
@@ -263,7 +263,7 @@ func (f *pythonFile) callback(b *pythonBoundary, n *syntax.Node, more string) {
 	}
 	if fn != nil {
 		if in.done[fn] || in.spans.inside(fn) || slices.ContainsFunc(fn.Children, func(c *syntax.Node) bool { return c.Kind == syntax.Decorator }) {
-			return // a decorated function may not be what it looks like
+			return // a decorator may replace the function
 		}
 		if in.generators[fn] {
 			f.leave(b, n, "`"+fn.Text+"` is left: it is a generator, which runs after it returns")
@@ -277,11 +277,11 @@ func (f *pythonFile) callback(b *pythonBoundary, n *syntax.Node, more string) {
 	f.add(b, n.Start, "`"+f.Code(n)+"`", pythonEdit{n.Start, b.helper + "("}, pythonEdit{n.End, more + ")"})
 }
 
-// client wraps what a call in a function calls.
+// client wraps the callee of a call in a function.
 func (f *pythonFile) client(b *pythonBoundary, n *syntax.Node) {
 	fn := n.Enclosing(syntax.Func)
 	if fn == nil || fn.Text == "main" && fn.Parent == f.Root || f.inSpan(n) {
-		return // what runs when the program starts has no request or message that a trace could begin with
+		return // code that runs when the program starts is not part of a request or message
 	}
 	if f.formatted(n) {
 		f.leave(b, n, "The call of `"+abbreviated(f.Code(n.Callee()))+"` is left: before Python 3.12, quotes end the f-string around it")

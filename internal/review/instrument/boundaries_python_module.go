@@ -69,8 +69,8 @@ func (p *pythonService) change() {
 	}
 }
 
-// helperPackage returns the package below a directory that gets the helpers of files, "" for the directory itself: that of an
-// earlier change, otherwise the only one of the files, if those outside of it import it already.
+// helperPackage returns the package below a directory for the helpers of files, "" for the directory itself. It is the package
+// of an earlier change, or the only package of the files if the other files import it already.
 func (p *pythonService) helperPackage(root string, files []*pythonFile) string {
 	pkg := ""
 	for _, f := range files {
@@ -87,7 +87,7 @@ func (p *pythonService) helperPackage(root string, files []*pythonFile) string {
 	return pkg
 }
 
-// importPlace returns where a file imports modules from, and whether the code says it.
+// importPlace returns the directory from which a file imports modules, and whether the code determines it.
 func (p *pythonService) importPlace(f *pythonFile) (place pythonPlace, ok bool) {
 	dir := path.Dir(f.Path)
 	if bytes.Contains(f.Source, []byte("sys.path")) {
@@ -222,7 +222,7 @@ func (f *pythonFile) importsEnd() (at int, ok bool) {
 // afterCode matches a line after its code.
 var afterCode = regexp.MustCompile(`^[ \t\f]*;?[ \t\f]*(#.*)?\r?$`)
 
-// lineAfter returns the offset of the line after that of an offset, and whether no code follows the offset there.
+// lineAfter returns the offset of the line after the one with an offset, and whether no code follows the offset on its line.
 func (f *pythonFile) lineAfter(at int) (next int, alone bool) {
 	line, _, more := bytes.Cut(f.Source[at:], []byte{'\n'})
 	next = at + len(line)

@@ -105,14 +105,14 @@ func (f *pythonFile) imported(name string, use *syntax.Node) (i syntax.Import, o
 	return i, ok
 }
 
-// Limits of what is followed to the module that a name comes from.
+// Limits for following a name to the module that defines it.
 const (
 	maxQualified = 10  // names
 	maxName      = 100 // bytes
 )
 
-// qualified returns what an expression stands for, from the imported module on, with "()" for calls: the name `db` after
-// db = sqlite3.connect("a") is "sqlite3.connect()". It returns "" if that is unknown.
+// qualified returns the qualified name of an expression, from the imported module on, with "()" for calls: the name `db` after
+// db = sqlite3.connect("a") is "sqlite3.connect()". It returns "" if it is unknown.
 func (f *pythonFile) qualified(n *syntax.Node, depth int) string {
 	if depth > maxQualified || len(n.Text) > maxName {
 		return ""
@@ -163,7 +163,7 @@ func (f *pythonFile) qualified(n *syntax.Node, depth int) string {
 	return ""
 }
 
-// variable returns what a variable of another module of the service stands for.
+// variable returns the qualified name of a variable of another module of the service.
 func (p *pythonService) variable(module, name string, depth int) string {
 	files := p.modules[module[strings.LastIndexByte(module, '.')+1:]]
 	if len(files) != 1 {
@@ -189,10 +189,10 @@ func dotted(i syntax.Import) string {
 // dottedName matches a name, possibly with dots, as an annotation, also in quotation marks.
 var dottedName = regexp.MustCompile(`^["']?([A-Za-z_]\w*)((?:\.\w+)*)["']?$`)
 
-// defined returns what a definition gives a name.
+// defined returns the qualified name of the value that a definition binds to a name.
 func (f *pythonFile) defined(def, use *syntax.Node, depth int) string {
 	if def.Kind == syntax.Func || def.Start > use.Start && def.Enclosing(syntax.Func) != nil {
-		return "" // of a function, the type is that of what it returns
+		return "" // the type of a function is the type of its result
 	}
 	if m := dottedName.FindStringSubmatch(def.Type); m != nil {
 		if i, ok := f.imported(m[1], def); ok && dotted(i) != "" {

@@ -16,14 +16,14 @@ const (
 	pythonAttribute                    // an attribute that gets a callback: the helper wraps the value
 	pythonRegistered                   // a call that gets a function by its name: the helper decorates the function
 	pythonMethods                      // a base class: the helper decorates methods
-	pythonCall                         // a call of a client: the helper wraps what is called
+	pythonCall                         // a call of a client: the helper wraps the callee
 	pythonPackage                      // none: the instrumentation package has more than a helper can know
 )
 
 // pythonBoundary is a kind of boundary of a library.
 type pythonBoundary struct {
 	module string // the first part of the path
-	// path matches what the code names, from the imported module on: a call of a function or class is "()".
+	// path matches a qualified name, from the imported module on: a call of a function or class is "()".
 	path *regexp.Regexp
 	form pythonForm
 	// packages are those after "opentelemetry-instrumentation-" that cover it. The first one covers it without code.
@@ -132,7 +132,7 @@ var pythonBoundaryTable = func() map[string][]pythonBoundary {
 	add("schedule", `\.(Scheduler\(\)\.)?every\(\)[\w.()]*\.do`, pythonBoundary{form: pythonRegistered, packages: none, helper: "trace_job", keyword: "job_func"})
 	add("schedule", `\.repeat`, pythonBoundary{packages: none, helper: "trace_job"})
 
-	// What only packages instrument.
+	// Libraries with instrumentation packages.
 	for _, p := range []struct{ module, path, names, kind string }{
 		{"fastapi", `\.FastAPI`, "fastapi asgi", "SERVER"},
 		{"starlette.applications", `\.Starlette`, "starlette asgi", "SERVER"},
@@ -158,7 +158,7 @@ var pythonBoundaryTable = func() map[string][]pythonBoundary {
 	return table
 }()
 
-// pythonHelpers have what the functions of otel_boundaries.py add.
+// pythonHelpers has the kinds of the spans and the metrics of the functions of otel_boundaries.py.
 var pythonHelpers = map[string]struct{ kind, metric string }{
 	"trace_flask": {"SERVER", "http.server.request.duration"}, "trace_quart": {"SERVER", "http.server.request.duration"},
 	"trace_bottle": {"SERVER", "http.server.request.duration"}, "trace_sanic": {"SERVER", "http.server.request.duration"},

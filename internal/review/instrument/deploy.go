@@ -112,7 +112,7 @@ func (s *service) builds(f *configfile.File, deployed configfile.Service, images
 	if i >= 0 && s.configs[i].Runtime != "" && s.configs[i].Runtime != s.runtime().name {
 		return false
 	}
-	// A Dockerfile of another name may be that of a program beside the service, such as its proxy.
+	// A Dockerfile with another name may be for another program, such as the proxy of the service.
 	return deployed.Build == s.dir && (path.Base(file) == "Dockerfile" || i < 0)
 }
 
@@ -136,7 +136,7 @@ func stagesOf(f *configfile.File) stages {
 }
 
 // target returns the stage that a Compose file builds instead of the last one of the image, which is the one that is changed. It
-// returns "" for none, and in Go, whose programs contain what they need. The stage is another program's if its base has no runtime
+// returns "" for none, and in Go, whose programs contain their dependencies. The stage is another program's if its base has no runtime
 // of the service. images are the stages of the Dockerfiles, by path.
 func (s *service) target(f *configfile.File, deployed configfile.Service, images map[string]stages) (name string, other bool) {
 	target := configfile.Text(configfile.Get(f.YAML, "services", deployed.Name, "build", "target"))
@@ -153,7 +153,7 @@ func (s *service) target(f *configfile.File, deployed configfile.Service, images
 	return target, !strings.Contains(base, "$") && !runtime.base.MatchString(base)
 }
 
-// buildOf returns the context of the image of a service in a Compose file, and its Dockerfile. It returns "" for what is unknown.
+// buildOf returns the build context of a service in a Compose file, and its Dockerfile. It returns "" for an unknown one.
 func buildOf(f *configfile.File, name string) (context, file string) {
 	build := configfile.Get(f.YAML, "services", name, "build")
 	context = configfile.Text(build)
@@ -192,7 +192,7 @@ func (s *service) container(f *configfile.File, deployed configfile.Service) *ya
 	return nil
 }
 
-// overridden returns the command of a container that replaces that of its image, and whether it replaces the entry point. It
+// overridden returns the command of a container that replaces the one of its image, and whether it replaces the entry point. It
 // returns nil if the container has none.
 func overridden(f *configfile.File, container *yaml.Node) (command *yaml.Node, entry bool) {
 	keys := []string{"command", "args"}
@@ -376,7 +376,7 @@ type runtime struct {
 	name     string         // configfile.File.Runtime
 	programs *regexp.Regexp // words of a command that starts a program of the language
 	base     *regexp.Regexp // names of base images
-	installs *regexp.Regexp // what installs the dependencies of a project, besides the names of its manifests; nil if the image needs none
+	installs *regexp.Regexp // commands that install the dependencies of a project, besides the names of its manifests; nil if the image needs none
 }
 
 var (
@@ -458,7 +458,7 @@ func (s *service) image(f *configfile.File, r *runtime) bool {
 	return built || (f.Runtime == r.name || r.programs == nil) && starts && installs && s.alone()
 }
 
-// imageOf returns the instructions of the last stage, after those of the stages that it begins with.
+// imageOf returns the instructions of the last stage, after those of its base stages.
 func imageOf(stages [][]instruction) []instruction {
 	if len(stages) == 0 {
 		return nil
@@ -505,7 +505,7 @@ func (i *instruction) option(name string) string {
 	return ""
 }
 
-// copies returns what instructions copy to an image.
+// copies returns the files that instructions copy to an image.
 func copies(image []instruction) (sources []string) {
 	for _, i := range image {
 		if words := withoutOptions(i.words); len(words) > 0 && (i.keyword == "COPY" || i.keyword == "ADD") {
@@ -592,7 +592,7 @@ func instructions(f *configfile.File) [][]instruction {
 			stage[n].read(f.Source)
 		}
 	}
-	if len(all) > 0 && all[0][0].keyword != "FROM" { // arguments for what the stages are based on
+	if len(all) > 0 && all[0][0].keyword != "FROM" { // ARG instructions before the first stage
 		all = all[1:]
 	}
 	if len(all) > maxStages {
@@ -638,7 +638,7 @@ func (i *instruction) read(source []byte) {
 }
 
 // command returns the instruction of a stage that starts the program, and the name of the program, which is one of the names.
-// An entry point with such a name is the program, and CMD has its arguments. Other entry points start what CMD has, unless
+// An entry point with such a name is the program, and CMD has its arguments. Other entry points start the command in CMD, unless
 // they name a program behind other words.
 func command(stage []instruction, names ...string) (*instruction, word) {
 	var entry, cmd *instruction

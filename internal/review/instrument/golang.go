@@ -118,7 +118,7 @@ func (s *service) golang(m *configfile.File) (bool, error) {
 	for _, f := range files {
 		boundaries += f.serves()
 	}
-	if slices.ContainsFunc(programs, func(f *goFile) bool { return f.builtFor("linux") }) { // others need build tags, such as generators
+	if slices.ContainsFunc(programs, func(f *goFile) bool { return f.builtFor("linux") }) { // generators, for example, need build tags
 		programs = slices.DeleteFunc(programs, func(f *goFile) bool { return !f.builtFor("linux", "windows", "darwin") })
 	}
 	dirs := lists.Map(programs, func(f *goFile) string { return path.Dir(f.Path) })
@@ -264,7 +264,7 @@ func (s *service) goFiles(m *goModule) ([]*goFile, error) {
 		}
 		text, err := patch.Read(s.root, name)
 		if err != nil || path.Dir(name) == path.Join(s.dir, goHelperDir) {
-			continue // a review names what cannot be read
+			continue // a review reports files that it cannot read
 		}
 		parsed, err := syntax.ParseGo(name, text)
 		if err != nil || parsed.Broken {

@@ -18,7 +18,7 @@ import (
 )
 
 var (
-	// goImage matches an image of Go with its version, and what the tag has after it. goOfficial is the name of the official one.
+	// goImage matches a Go image: its name, its version, and the rest of its tag. goOfficial is the name of the official image.
 	goImage    = regexp.MustCompile(`^(.*\bgolang:)(1\.\d+(?:\.\d+)?)([@-].*)?$`)
 	goOfficial = regexp.MustCompile(`^(?:docker\.io/)?(?:library/)?golang:$`)
 	// goCommand matches a command that compiles, in the forms of a shell and of a JSON array.
@@ -73,7 +73,7 @@ var goMinor = strings.TrimSuffix(goRelease, ".0")
 type goStage struct {
 	start, end  int    // the range of its base
 	base        string // as written
-	image, rest string // its name, and what its tag has after the version
+	image, rest string // its name, and its tag after the version
 	last        bool
 }
 
@@ -146,7 +146,7 @@ func (s *service) programs(name string) []string {
 	return lists.Filter(s.paths(), func(file string) bool { return strings.HasSuffix("/"+file, path.Join("/", name)) })
 }
 
-// copyAdded leaves an image that copies single files or directories of the module, without what the change adds.
+// copyAdded adds a step for an image that copies single files or directories of the module, without the added ones.
 func (s *service) copyAdded(f *configfile.File, m *configfile.File) {
 	sources, ok := copiedSources(f)
 	if !ok {
@@ -187,7 +187,7 @@ func (s *service) addedTo(has func(name string) bool) (names []string) {
 	return names
 }
 
-// copiedSources returns what an image copies from the directory that it is built from. It returns false if that is not known.
+// copiedSources returns the paths that an image copies from its build context. It returns false if they are unknown.
 func copiedSources(f *configfile.File) (sources []string, ok bool) {
 	for _, m := range imageCopy.FindAllSubmatch(f.Source, -1) {
 		text := string(m[1])

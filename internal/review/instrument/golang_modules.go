@@ -25,7 +25,7 @@ import (
 // goModules is the prefix of the modules of OpenTelemetry.
 const goModules = "go.opentelemetry.io/"
 
-// goEnough returns the oldest version of a module that has what a change uses.
+// goEnough returns the oldest version of a module with the API that a change uses.
 func goEnough(module string) string {
 	switch {
 	case module == goRoot+"/sdk":
@@ -127,7 +127,7 @@ func (s *service) require(m *configfile.File, modules []string) (raised bool, bl
 	return raised, "", nil
 }
 
-// conflict returns why a module may not build with the release of goOTel, "" if nothing says so.
+// conflict returns why a module may not build with the release of goOTel, "" if no reason is known.
 func conflict(f *modfile.File) string {
 	for _, r := range f.Replace {
 		if strings.HasPrefix(r.Old.Path, goModules) || goVersions[r.Old.Path] != "" {

@@ -22,12 +22,12 @@ import (
 	"assay/internal/review/treesitter"
 )
 
-// Kind says how much to add.
+// Kind is the extent of the instrumentation.
 type Kind string
 
 // The kinds of instrumentation.
 const (
-	// Minimum adds what needs no change of the application's logic: automatic instrumentation, the setup of the SDK,
+	// Minimum adds telemetry without a change of the application's logic: automatic instrumentation, the setup of the SDK,
 	// and the attributes of the resource.
 	Minimum Kind = "minimum"
 	// General adds instrumentation of servers and clients in the code as well, where nothing does that automatically.
@@ -41,9 +41,9 @@ const (
 	maxSteps       = 2_000
 )
 
-// Make returns the patch that instruments the services of a repository, with a step for each part of it and for what it
-// leaves to people. The files are those that a review reads, sorted. The name of the repository is that of a service in its
-// root whose manifest has none. What is there is not added again: a patch for a repository with the patch is empty.
+// Make returns the patch that instruments the services of a repository, with a step for each part of it and for each task
+// that it leaves to people. The files are those that a review reads, sorted. A service in the root whose manifest has no name
+// gets the name of the repository. Make is idempotent: the patch for a repository with the patch is empty.
 //
 // The error has the code assay.CodeUnprocessable if the repository has no service that can be instrumented.
 func Make(ctx context.Context, root *os.Root, parser *treesitter.Parser, files []string, kind Kind, name string) (*patch.Patch, error) {
@@ -103,7 +103,7 @@ type service struct {
 	name      string
 	unnamed   bool // name is none of the repository
 	manifests []*configfile.File
-	gradle    []configfile.Dependency // plugins of its Gradle scripts, and what they take from a version catalog
+	gradle    []configfile.Dependency // plugins of its Gradle scripts, and entries that they use of a version catalog
 	started   []started               // programs in Go that start the SDK
 }
 
@@ -122,7 +122,7 @@ func (p *plan) read() error {
 		}
 		text, err := patch.Read(p.root, name)
 		if err != nil {
-			continue // a review says so
+			continue // a review reports it
 		}
 		if size += len(text); size > maxConfigBytes {
 			return assay.Errorf(assay.CodeUnprocessable, "the manifests and deployment files have more than %d bytes", maxConfigBytes)
@@ -190,10 +190,10 @@ var names = map[string]*regexp.Regexp{
 	"pom.xml":        regexp.MustCompile(`(?s)^(?:<parent>.*?</parent>|.)*?<artifactId>\s*([^<\s]+)`),
 }
 
-// plainName is what a name has to be to stand in a deployment file.
+// plainName matches names that need no quotes in a deployment file.
 var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
-// serviceName returns the name of the service: that of the project, or of its directory or the repository. It returns "" for
+// serviceName returns the name of the service: the name of the project, of its directory or of the repository. It returns "" for
 // none.
 func (p *plan) serviceName(f *configfile.File) string {
 	if r := names[path.Base(f.Path)]; r != nil {
@@ -231,7 +231,7 @@ func (s *service) instrument() (is bool, err error) {
 	return is || changed, err
 }
 
-// has reports whether the program has a dependency with one of the names. What only development or tests need is not installed
+// has reports whether the program has a dependency with one of the names. Dependencies for development and tests are not installed
 // where it runs.
 func (s *service) has(names ...string) (name string, ok bool) {
 	return s.depends(names, func(d *configfile.Dependency) bool { return !d.Development })
@@ -289,7 +289,7 @@ func (p *plan) surround(name string, source []byte, start, end int, before, afte
 	f.Edits = append(f.Edits, udiff.Edit{Start: start, End: start, New: before}, udiff.Edit{Start: end, End: end, New: after})
 }
 
-// insert inserts lines before what starts at an offset: lines of their own if it starts its line, otherwise what joins them.
+// insert inserts lines before the code at an offset: as separate lines if the code starts its line, otherwise joined with it.
 func (p *plan) insert(name string, source []byte, at int, lines []string, join string) {
 	indent, alone := indentOf(source, at)
 	end := newline(source)
@@ -301,7 +301,7 @@ func (p *plan) insert(name string, source []byte, at int, lines []string, join s
 	p.edit(name, source, at, at, strings.Join(lines, join)+join)
 }
 
-// did and leave note a part of the change, and what is left to people.
+// did and leave record a part of the change, and a task that is left to people.
 func (p *plan) did(name string, line int, text string) {
 	p.step(patch.Step{File: name, Line: line, Text: text})
 }

@@ -21,7 +21,7 @@ import (
 const (
 	nodePackage = "@opentelemetry/auto-instrumentations-node"
 	nodeRequire = "--require " + nodePackage + "/register"
-	// nodeLoader lets instrumentation see what ES modules import. Package managers such as pnpm let a program load only the packages
+	// nodeLoader lets instrumentation patch the imports of ES modules. Package managers such as pnpm let a program load only the packages
 	// that its manifest names.
 	nodeLoader = "--experimental-loader=" + nodeHooks + "/hook.mjs "
 	nodeHooks  = "@opentelemetry/instrumentation"
@@ -40,7 +40,7 @@ var nodeSDKs = []string{
 	"@azure/monitor-opentelemetry", "dd-trace", "elastic-apm-node", "newrelic", "@sentry/node",
 }
 
-// startNode is the command of a script that starts Node.js, last if it runs others.
+// startNode matches a script whose last command starts Node.js.
 var startNode = regexp.MustCompile(`^((?:[^"'|;]*&& *)?(?:cross-env )?(?:[A-Z][A-Z0-9_]*=\S+ )*)node (.*)$`)
 
 // npmStarts are the names of scripts that start the program.
@@ -71,7 +71,7 @@ func (s *service) npm(m *configfile.File) bool {
 	}
 	framework, ok := s.has(nodeFrameworks...)
 	if !ok {
-		framework, ok = s.develops(nodeFrameworks...) // where they build what runs
+		framework, ok = s.develops(nodeFrameworks...) // for frameworks that build the program
 	}
 	if ok {
 		s.leave(m.Path, 0, "The project is left: `"+framework+"` has a setup of its own for OpenTelemetry")
@@ -226,7 +226,7 @@ func installsOther(f *configfile.File) bool {
 		!has(func(i instruction) bool { return i.keyword == "COPY" || i.keyword == "ADD" })
 }
 
-// nodeImage is what a stage of a Dockerfile has, by directories.
+// nodeImage holds the contents of a stage of a Dockerfile, by directory.
 type nodeImage struct {
 	work                string // the working directory
 	manifests, packages map[string]bool
@@ -288,7 +288,7 @@ func (m *nodeImage) run(words []string, mounted bool) {
 	}
 }
 
-// copy notes what the image gets from the directory of the service, or from another stage with packages.
+// copy records the files that the image gets from the directory of the service, or from another stage with packages.
 func (m *nodeImage) copy(source, dest, service string, staged bool, packages map[string]bool) {
 	if len(m.manifests)+len(m.packages) > maxDirectories {
 		return
@@ -316,8 +316,8 @@ func (m *nodeImage) copy(source, dest, service string, staged bool, packages map
 // wrappers start the program that follows them.
 var wrappers = []string{"sh", "bash", "-c", "-lc", "exec", "dumb-init", "tini", "--", "-g", "cross-env"}
 
-// startsNode reports whether an image starts Node.js or a script of the manifest. An entry point of another program starts what
-// the command says.
+// startsNode reports whether an image starts Node.js or a script of the manifest. An entry point of another program starts the
+// command.
 func startsNode(stage []instruction, scripts map[string]string) bool {
 	starts := map[string]bool{} // by instruction; the last one counts
 	for _, i := range stage {
@@ -378,7 +378,7 @@ func (s *service) nodePackages(m *configfile.File, modules bool) (add []string, 
 // lock is a file with the versions that are installed, and the command that updates it.
 type lock struct{ file, command string }
 
-// What names the members of a workspace in the manifest of its root.
+// The members of a workspace, in the manifest of its root.
 var (
 	nodeWorkspace   = regexp.MustCompile(`"workspaces"\s*:`)
 	pythonWorkspace = regexp.MustCompile(`(?m)^\[tool\.uv\.workspace\]`)

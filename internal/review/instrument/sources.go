@@ -18,7 +18,7 @@ import (
 	"assay/internal/review/treesitter"
 )
 
-// source is a file of a service, with what it does with telemetry.
+// source is a file of a service, with its uses of telemetry.
 type source struct {
 	*syntax.File
 	uses *instrumentation.Uses
@@ -32,7 +32,7 @@ var ecosystems = map[string][]syntax.Language{
 	configfile.Maven: {syntax.Java},
 }
 
-// Limits of the handlers, consumers and calls of one file and of one service that are changed. A step names what is left.
+// Limits of the handlers, consumers and calls of one file and of one service that are changed. A step lists the rest.
 const (
 	maxFileBoundaries    = 100
 	maxServiceBoundaries = 500
@@ -98,7 +98,7 @@ func (s *service) parsed(texts ...string) ([]*source, error) {
 		}
 		text, err := patch.Read(s.root, name)
 		if err != nil || !slices.ContainsFunc(texts, func(t string) bool { return bytes.Contains(text, []byte(t)) }) {
-			continue // a review names what cannot be read
+			continue // a review reports files that it cannot read
 		}
 		if bytes.Count(text, []byte("\r")) > bytes.Count(text, []byte("\r\n")) {
 			s.leave(name, 0, "The file is left: it has carriage returns without a line feed")

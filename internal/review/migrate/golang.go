@@ -302,7 +302,7 @@ type goRewriter struct {
 	removed map[ast.Stmt]bool
 	kinds   map[*ast.CallExpr]string // kinds of spans that a later statement sets
 	found   map[types.Object]bool    // variables with the span of a context, which may be none
-	// unneeded are variables with a tracer that only becomes the global one, or whose propagation is that of the process.
+	// unneeded are variables with a tracer that is only set as the global one, or whose propagation is the global one.
 	unneeded map[types.Object]bool
 	options  map[types.Object]*optionSlice // local variables
 	sampler  map[ast.Node]*ast.CallExpr    // ApplyConfig by function
@@ -458,7 +458,7 @@ func (r *goRewriter) importEdits() []edit {
 	return append(edits, r.addImports(specs, std, other)...)
 }
 
-// addImports adds import lines: lines of the standard library to its group, the others where the first of specs was.
+// addImports adds import lines: those of the standard library to its group, all other lines where the first of specs was.
 func (r *goRewriter) addImports(specs []*ast.ImportSpec, std, other []string) []edit {
 	var block *ast.GenDecl
 	for _, d := range r.f.tree.Decls {
@@ -559,8 +559,8 @@ func (r *goRewriter) object(e ast.Expr) types.Object {
 	return nil
 }
 
-// symbol returns the name of what an expression of a source library refers to: "ot.StartSpan", "ot.Span.SetTag". It
-// returns "" for all others.
+// symbol returns the name of the symbol of a source library that an expression refers to: "ot.StartSpan", "ot.Span.SetTag".
+// It returns "" for other expressions.
 func (r *goRewriter) symbol(e ast.Expr) string {
 	if c, ok := ast.Unparen(e).(*ast.CallExpr); ok { // the result of a call, such as b3.InjectHTTP(req)
 		if name := r.symbol(c.Fun); name != "" {
@@ -890,7 +890,7 @@ func (r *goRewriter) statement(list []ast.Stmt) (lines []string, n int) {
 	return nil, 0
 }
 
-// returned returns the lines that return what a call returns.
+// returned returns the lines that return the results of a call.
 func (r *goRewriter) returned(c *ast.CallExpr, row goRow) ([]string, bool) {
 	switch {
 	case row.ret != nil:
@@ -949,7 +949,7 @@ func (r *goRewriter) isErrorTest(s ast.Stmt, err ast.Expr) bool {
 	return ok && test.Init == nil && test.Else == nil && r.isError(test.Cond, err)
 }
 
-// isError reports whether a condition is that an error is not nil, whatever else it says.
+// isError reports whether a condition requires that an error is not nil.
 func (r *goRewriter) isError(cond, err ast.Expr) bool {
 	b, ok := ast.Unparen(cond).(*ast.BinaryExpr)
 	if !ok {
@@ -1231,7 +1231,7 @@ func (r *goRewriter) leaving(c *ast.CallExpr) {
 	}
 }
 
-// mocks reports whether a variable is a controller of gomock, whose Finish is that of no span.
+// mocks reports whether a variable is a controller of gomock, whose Finish ends no span.
 func (r *goRewriter) mocks(e ast.Expr) bool {
 	id, ok := e.(*ast.Ident)
 	if !ok {

@@ -27,7 +27,7 @@ func (r *goRewriter) uses(o types.Object) []*ast.Ident {
 	return r.usage[o]
 }
 
-// prepare finds what rewriting needs to know of the whole file: variables with the span of a context, samplers, and
+// prepare collects data of the whole file for the rewriting: variables with the span of a context, samplers, and
 // configurations.
 func (r *goRewriter) prepare() {
 	for n := range ast.Preorder(r.f.tree) {
@@ -127,7 +127,7 @@ func (r *goRewriter) repeated(n, def ast.Node) bool {
 	return false
 }
 
-// appended returns what a statement x = append(x, ...) appends to a variable, nil for other statements.
+// appended returns the values that a statement x = append(x, ...) appends to a variable, nil for other statements.
 func (r *goRewriter) appended(s *ast.AssignStmt) []ast.Expr {
 	if len(s.Lhs) != 1 || len(s.Rhs) != 1 || s.Tok != token.ASSIGN {
 		return nil
@@ -270,7 +270,7 @@ func misplacedKind(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
 	return nil, false
 }
 
-// starting is what the options of a start say.
+// starting holds the options of a start.
 type starting struct {
 	parent, kind, name string
 	attributes, extra  []string
@@ -635,7 +635,7 @@ func (r *goRewriter) isTypeError(e ast.Expr) bool {
 	return t != nil && t != types.Typ[types.Invalid] && types.Implements(t, errorType)
 }
 
-// tag is what becomes of a tag that is set on a span: an attribute, or lines.
+// tag is the replacement of a tag that is set on a span: an attribute, or lines.
 func (r *goRewriter) tag(span string, key, value ast.Expr, t types.Type) (attribute string, lines []string, ok bool) {
 	k, known := r.known(key)
 	if known && leftTags[k] != "" {
@@ -772,7 +772,7 @@ func setExtTag(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
 	}
 	key := method(c)
 	t := r.info.TypeOf(c.Args[1])
-	switch r.symbol(c.Fun) { // the methods say the type where that of the value is not known
+	switch r.symbol(c.Fun) { // the methods give the type where the type of the value is unknown
 	case "otext.StringTagName.Set", "zipkin.Tag.Set":
 		t = types.Typ[types.String]
 	case "otext.Uint16TagName.Set":

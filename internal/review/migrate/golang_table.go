@@ -69,7 +69,7 @@ var goSpanMethods = map[string]bool{
 	"FinishWithOptions": true, "AddAttributes": true, "Annotate": true, "Annotatef": true, "Finish": true,
 }
 
-// goRow says what becomes of a symbol.
+// goRow is the replacement of a symbol.
 type goRow struct {
 	to    string // the template of an expression, see goRewriter.fill; for documentation if a function follows
 	value bool   // a type, constant or variable, not a function
@@ -226,9 +226,9 @@ func init() { //nolint:gochecknoinits // breaks the cycle of initialization
 	}
 }
 
-// goStartOptions say what the options of a start are.
+// goStartOptions are the options of a start.
 var goStartOptions = map[string]struct {
-	kind string // what startOptions does with it
+	kind string // how startOptions handles it
 	doc  string
 }{
 	"ot.ChildOf":              {"parent", "the context of `Start`"},

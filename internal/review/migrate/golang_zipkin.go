@@ -44,7 +44,7 @@ func zipkinClose(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
 	return []string{r.helper("stopTracing") + "()"}, simple(method(c))
 }
 
-// zipkinEndpoint removes an endpoint that only a tracer uses. Its service is that of the tracer.
+// zipkinEndpoint removes an endpoint that only a tracer uses. Its service becomes that of the tracer.
 func zipkinEndpoint(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, rest []ast.Stmt) ([]string, int) {
 	o := r.defined(s.Lhs[0])
 	if o == nil || len(s.Lhs) != 2 || len(c.Args) != 2 || len(r.uses(o)) != 1 {

@@ -27,7 +27,7 @@ func javaTable() *scriptTable {
 	}
 }
 
-// javaRow says what becomes of a method of a source library.
+// javaRow is the replacement of a method of a source library.
 type javaRow struct {
 	result string // type of the call
 	// to is the new call. "$r" is the receiver, "$0" an argument, "@Name" a class of javaTargets, "$scope" the name of the
@@ -140,7 +140,7 @@ func (s *script) expand(to string, c *syntax.Node) string {
 	return b.String()
 }
 
-// javaReceiverText returns the new source of what a method is called on, with the line break before its dot.
+// javaReceiverText returns the new source of the receiver of a method, with the line break before its dot.
 func (s *script) javaReceiverText(c *syntax.Node) string {
 	m := c.Callee()
 	s.work += (m.End - m.Start) / 32

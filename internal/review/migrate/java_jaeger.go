@@ -59,7 +59,7 @@ func init() {
 	})
 }
 
-// javaSetup is what a configuration of the Jaeger client or of Brave says.
+// javaSetup holds the settings of a configuration of the Jaeger client or of Brave.
 type javaSetup struct {
 	service  *syntax.Node // nil if the environment names it
 	sampler  string       // the type, "" if the environment names it
@@ -197,7 +197,7 @@ func javaNewTracer(s *script, c *syntax.Node) (string, bool) {
 	return sdk + ".getTracer(" + s.javaScope() + ")", ok
 }
 
-// newSDK returns the call of an added class that sets up the SDK as a configuration says.
+// newSDK returns the call of an added class that sets up the SDK with the settings of a configuration.
 func (s *script) newSDK(c *syntax.Node) (string, bool) {
 	setup := s.java.setups[c]
 	if setup == nil {

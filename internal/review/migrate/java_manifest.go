@@ -17,7 +17,7 @@ import (
 // javaManifests are the files of a build of Maven or Gradle. A build with modules is one unit.
 var javaManifests = []string{"pom.xml", "build.gradle", "build.gradle.kts"}
 
-// javaOld are the groups of the artifacts that a migration replaces, and javaKept those of artifacts that build on them.
+// javaOld are the groups of the artifacts that a migration replaces, javaKept the groups of artifacts that depend on them.
 var (
 	javaOld  = []string{"io.opentracing:", "io.jaegertracing:", "io.opencensus:opencensus-api", "io.opencensus:opencensus-impl", "io.zipkin.brave:brave", "io.zipkin.reporter2:", "com.datadoghq:dd-trace-api", "com.datadoghq:dd-trace-ot"}
 	javaKept = []string{"io.opentracing.contrib:", "io.opencensus:opencensus-contrib-", "io.opencensus:opencensus-exporter-", "io.zipkin.brave:brave-instrumentation-"}

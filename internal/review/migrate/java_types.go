@@ -15,7 +15,7 @@ import (
 	"assay/internal/review/syntax"
 )
 
-// javaFile is what the migration knows of a file in Java.
+// javaFile is a Java file and the data that the migration has collected of it.
 type javaFile struct {
 	refs    []javaRef                                  // uses of classes of source libraries
 	idents  map[string]bool                            // identifiers outside of imports that are no such uses
@@ -111,7 +111,7 @@ func (u *scriptUnit) javaOthers() {
 		}
 		switch {
 		case err != nil: // a review names it
-			return nil //nolint:nilerr // the others are looked at
+			return nil //nolint:nilerr // continue with the other files
 		case d.IsDir() && slices.Contains([]string{".git", ".gradle", "build", "node_modules", "target"}, d.Name()):
 			return fs.SkipDir
 		case !d.Type().IsRegular() || !slices.Contains([]string{".kt", ".scala", ".groovy"}, path.Ext(name)):
@@ -213,7 +213,7 @@ func (s *script) javaRefs() {
 	}
 }
 
-// javaMember matches a member of what stands before it.
+// javaMember matches a member access.
 var javaMember = regexp.MustCompile(`^[ \t\r\n]*\.[ \t\r\n]*([\w$]+)`)
 
 // javaClassAt returns the class of a source library that is named at a place, its end, and whether a table has it.

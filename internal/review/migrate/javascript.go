@@ -57,7 +57,7 @@ func (s *script) spanContextOf(n *syntax.Node) (string, bool) {
 }
 
 // withSpan returns the source of a context with a span. In TypeScript, a span that may be undefined is tested: the context then has no
-// span, as in JavaScript. present reports whether the code says that there is one. The active span is that of the active context.
+// span, as in JavaScript. present reports whether the code shows that there is one. The active span is that of the active context.
 func (s *script) withSpan(parent func() string, n *syntax.Node, present bool) (string, bool) {
 	if n.Kind == syntax.Operator && len(n.Children) == 2 && (n.Text == "??" || n.Text == "||") {
 		if other := s.f.Code(n.Children[1]); other == "undefined" || other == "null" {
@@ -479,7 +479,7 @@ func (s *script) jsSpan(c *syntax.Node, method string, args []*syntax.Node) (nam
 	return name, object, parent, true
 }
 
-// jsStarting is what the tags of a start say besides attributes.
+// jsStarting holds the options in the tags of a start, without attributes.
 type jsStarting struct {
 	kind, name string
 	typed      string // the kind for Datadog's type of the span
@@ -495,7 +495,7 @@ func (j *jsStarting) setType(name string) {
 
 const anotherService = "The span has another service than others; in OpenTelemetry a process has one service."
 
-// oneService reports whether a service is that of the other spans of the unit.
+// oneService reports whether the other spans of the unit have the same service.
 func (s *script) oneService(service *syntax.Node) bool {
 	same, ok := s.f.Known(service)
 	if !ok {

@@ -143,7 +143,7 @@ func replace(source []byte, start, end int, edits []edit) string {
 	return b.String()
 }
 
-// replaceLines puts lines in the first of the places, and removes the others, with their lines if nothing else is on them.
+// replaceLines puts lines in the first of the places and removes the other places, with their lines if these are empty then.
 func replaceLines(source []byte, places [][]int, lines []string) (edits []edit) {
 	for i, p := range places {
 		if i == 0 && len(lines) > 0 {

@@ -210,7 +210,7 @@ func (s *script) pyAssign(n *syntax.Node) (string, bool) {
 	return s.fail(n, "%s is in no table.", s.brief(n))
 }
 
-// isMember reports whether a name is that of a member of a library.
+// isMember reports whether a name refers to a member of a library.
 func (s *script) isMember(n *syntax.Node, member string) bool {
 	i, ok := s.f.Imported(n.Text)
 	return ok && n.Kind == syntax.Name && s.isSource(i.Path) && i.Member == member

@@ -22,7 +22,7 @@ var (
 // pairedSpan has the names of a span that starts and ends in one block, and of its token.
 type pairedSpan struct{ span, token string }
 
-// censusPrepare finds the projects of OpenCensus: methods of its tracer have the names of others.
+// censusPrepare finds the projects that use OpenCensus, because methods of other objects have the names of its tracer's.
 func censusPrepare(u *scriptUnit) bool {
 	for _, s := range u.files {
 		for _, i := range s.f.Imports {
@@ -81,7 +81,7 @@ func (s *script) hoistSettings(block *syntax.Node) {
 	}
 }
 
-// censusHoist finds the statements of a block that belong to others: kinds of spans, and ends.
+// censusHoist finds the statements of a block that belong to other statements: kinds of spans, and ends.
 func (s *script) censusHoist(block *syntax.Node) {
 	starts := map[string]*syntax.Node{}
 	if w := block.Parent; w != nil && w.Kind == syntax.With {
@@ -144,7 +144,7 @@ func (s *script) censusHoist(block *syntax.Node) {
 	}
 }
 
-// ownLines reports whether a statement has its lines for itself, so that others can follow it.
+// ownLines reports whether no other code is on the lines of a statement, so that lines can be added after it.
 func (s *script) ownLines(n *syntax.Node) bool {
 	before := s.f.Source[lineStart(s.f.Source, n.Start):n.Start]
 	line, _, _ := bytes.Cut(s.f.Source[n.End:], []byte("\n"))
@@ -163,7 +163,7 @@ func (s *script) fresh(name string) string {
 	return local
 }
 
-// pyArgs returns the arguments of a call by their names. It returns nil if there are others.
+// pyArgs returns the arguments of a call by name. It returns nil if there are arguments with other names.
 func pyArgs(c *syntax.Node, names ...string) map[string]*syntax.Node {
 	values := map[string]*syntax.Node{}
 	for i, a := range c.Args() {

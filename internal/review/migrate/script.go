@@ -32,7 +32,7 @@ type script struct {
 	failed map[int]bool
 	setup  bool // the file needs the added module
 	java   *javaFile
-	before []edit // statements before others
+	before []edit // insertions of statements
 	work   int
 	after  []byte
 
@@ -53,7 +53,7 @@ type script struct {
 	numbers map[string]int               // the last numbers of invented names
 }
 
-// valueKind is what a value is.
+// valueKind is the kind of a value.
 type valueKind uint8
 
 const (
@@ -316,7 +316,7 @@ func (s *script) fail(n *syntax.Node, format string, args ...any) (string, bool)
 	return s.blockAt(n, format, args...)
 }
 
-// failCall blocks the unit at a call, and covers the names of what is called.
+// failCall blocks the unit at a call, and marks the names in its callee as covered.
 func (s *script) failCall(c *syntax.Node, format string, args ...any) (string, bool) {
 	s.mark(c.Callee())
 	return s.blockAt(c, format, args...)
@@ -405,7 +405,7 @@ func (s *script) text(n *syntax.Node) string {
 	return replace(s.f.Source, n.Start, n.End, s.collect(n))
 }
 
-// receiverText returns the new source of what a method is called on, with parentheses, "!" and "?" as they are.
+// receiverText returns the new source of the receiver of a method, with parentheses, "!" and "?" as they are.
 func (s *script) receiverText(c *syntax.Node) string {
 	m := c.Callee()
 	s.work += (m.End - m.Start) / 32
@@ -492,7 +492,7 @@ var (
 	contextNames = regexp.MustCompile(`(?i)(span|parent|wire)_?(ctx|context)$|^zipkin_attrs$`)
 )
 
-// kind returns what a value is, as far as the file says.
+// kind returns the kind of a value, as far as the file shows it.
 func (s *script) kind(n *syntax.Node) valueKind { return s.kindAt(n, 0) }
 
 func (s *script) kindAt(n *syntax.Node, depth int) valueKind {
@@ -641,7 +641,7 @@ var tagConstants = map[string]string{
 	"HTTP_HEADERS": "http_headers", "TEXT_MAP": "text_map", "BINARY": "binary",
 }
 
-// replaced reports whether a name is that of an import that a migration removes.
+// replaced reports whether a name comes from an import that a migration removes.
 func (s *script) replaced(n *syntax.Node, i syntax.Import) bool {
 	if i.Node == nil {
 		return false

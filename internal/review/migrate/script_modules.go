@@ -13,7 +13,7 @@ import (
 	"assay/internal/review/syntax"
 )
 
-// moduleName returns the name by which imports name a file: its own, or that of its directory.
+// moduleName returns the name of a file in imports: its own, or that of its directory.
 func moduleName(file string) string {
 	name := strings.TrimSuffix(path.Base(file), path.Ext(file))
 	if name == "index" || name == "__init__" {
@@ -84,14 +84,14 @@ func (u *scriptUnit) namesModule(source []byte) bool {
 	return slices.ContainsFunc(words.FindAll(source, -1), func(w []byte) bool { return u.modules[string(w)] })
 }
 
-// passesOn reports whether a file exports what it imports.
+// passesOn reports whether a file exports its imports.
 func passesOn(f scriptSource) bool {
 	base := path.Base(f.name)
 	return strings.HasPrefix(base, "__init__.") || strings.HasPrefix(base, "index.") ||
 		syntax.LanguageOf(f.name) != syntax.Python && (bytes.Contains(f.source, []byte("export {")) || bytes.Contains(f.source, []byte("export *")))
 }
 
-// hasModule reports whether the path of an import is that of a module which uses the library.
+// hasModule reports whether an import is of a module that uses the library.
 func (u *scriptUnit) hasModule(at string) bool {
 	if strings.Contains(at, "/") {
 		return u.modules[path.Base(at)] || u.modules[moduleName(at)]
@@ -99,7 +99,7 @@ func (u *scriptUnit) hasModule(at string) bool {
 	return u.modules[at[strings.LastIndexByte(at, '.')+1:]]
 }
 
-// ofUnit reports whether a value is what a function of the file, or of a module that uses the library, returns.
+// ofUnit reports whether a value is the result of a function of the file or of a module that uses the library.
 func (s *script) ofUnit(n *syntax.Node) bool {
 	if d := s.f.Definition(n); n.Kind == syntax.Name && d != nil && d.Kind == syntax.Assign && len(d.Children) == 2 && !n.Within(d) {
 		n = d.Value()
@@ -123,7 +123,7 @@ func (s *script) ofUnit(n *syntax.Node) bool {
 	return s.imports() && n.Callee() == callee && s.defines(callee)
 }
 
-// defines reports whether a name is that of a function of the file.
+// defines reports whether the file defines a function with the name.
 func (s *script) defines(name *syntax.Node) bool {
 	if d := s.f.Definition(name); d != nil {
 		return d.Kind == syntax.Assign && d.Value().Kind == syntax.Func

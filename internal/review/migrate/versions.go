@@ -22,7 +22,7 @@ var npmVersions = map[string]string{
 	"@opentelemetry/sdk-trace-node":           "^2.12.0",
 }
 
-// pypiVersions are the versions of Python packages: the oldest that has what the migrated code calls, as their registry
+// pypiVersions are the versions of Python packages: the oldest with the functions that the migrated code calls, as their registry
 // was not read.
 var pypiVersions = map[string]string{
 	"opentelemetry-api":                      ">=1.23",
