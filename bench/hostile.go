@@ -44,7 +44,7 @@ const (
 // most expensive requests have several rounds.
 //
 // The content of a hostile request is new. So the analysis is also compared with first
-// exports: what the senders of the recordings sent first, under the names of many services.
+// exports: the first requests of the senders of the recordings, under the names of many services.
 func runHostile(ctx context.Context, s *settings, emit func(*table) error) error {
 	recordings, err := readRecordings(s.recordings)
 	if err != nil {
@@ -118,7 +118,7 @@ func runHostile(ctx context.Context, s *settings, emit func(*table) error) error
 	return nil
 }
 
-// firstExports returns a request of about size bytes with what the senders of the recordings
+// firstExports returns a request of about size bytes with the first exports of the senders of the recordings
 // sent, each time under the name of another service.
 func firstExports(signal wire.Signal, size int) (body []byte, err error) {
 	var recorded []wiretest.Request

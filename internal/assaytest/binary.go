@@ -43,7 +43,7 @@ func find(variable, tag string) (string, error) {
 		path += "-" + tag
 	}
 	// The flags equal the ones of `make build`, so that both share the build cache. Test
-	// processes may build at the same time, and one may run what another one replaces.
+	// processes may build at the same time, and one may run a file that another one replaces.
 	own := fmt.Sprintf("%s.%d", path, os.Getpid())
 	defer os.Remove(own)
 	cmd := exec.CommandContext(context.Background(), "go", "build", "-trimpath", "-tags", tag, "-o", own, "./cmd/assay")

@@ -63,7 +63,7 @@ func (o *Output) Write(p []byte) (int, error) {
 
 func (o *Output) String() string { return o.from(0) }
 
-// from returns what was written after the first n bytes.
+// from returns the output after the first n bytes.
 func (o *Output) from(n int) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

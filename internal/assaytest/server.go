@@ -125,7 +125,7 @@ func (s *Server) AwaitReady(ctx context.Context) error {
 	return nil
 }
 
-// Metrics reads what the server exposes at /metrics.
+// Metrics reads the metrics of the server from /metrics.
 func (s *Server) Metrics(ctx context.Context) (Metrics, error) {
 	r, err := Get(ctx, s.Client, s.Root+"/metrics", "")
 	if err != nil {
@@ -173,7 +173,7 @@ func Run(ctx context.Context, binary, home string, environ []string, stdin strin
 }
 
 // Command runs a command of the program on the server's data directory, in the server's
-// environment, and returns what it prints. An exit code other than 0 is an error.
+// environment, and returns its output. An exit code other than 0 is an error.
 func (s *Server) Command(ctx context.Context, args ...string) (string, error) {
 	r, err := Run(ctx, s.binary, s.Dir, s.environ, "", append(args, "--data-dir", s.Dir)...)
 	if err == nil && r.Code != 0 {

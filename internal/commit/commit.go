@@ -49,7 +49,7 @@ type Owned interface {
 type Journal interface {
 	// Prepare is called before each attempt of a transaction. If it fails, the transaction fails.
 	Prepare(ctx context.Context, now time.Time, facts []Facts) error
-	// Merge adds to d what must be durable together with the new facts. It may be called several times, like
+	// Merge adds to d the facts that must be durable together with the new ones. It may be called several times, like
 	// MergeInto.
 	Merge(d *delta.Delta, facts []Facts)
 	// Done reports the result of a transaction. It returns whether to retry it immediately.

@@ -54,7 +54,7 @@ type costRow struct {
 type costSignal struct {
 	Name, Class  string
 	Bytes, Items uint64
-	Of           string // what the items are
+	Of           string // the kind of the items
 	Cost, Saving string // as of costRow
 	X, Width     string
 }

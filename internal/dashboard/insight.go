@@ -43,7 +43,7 @@ type insightPage struct {
 	Failures *failures
 	Evidence []evidence
 	Resource []pair
-	Advice   template.HTML  // what to do before the parts
+	Advice   template.HTML  // shown before the parts
 	Parts    []section      // of the remediation, for this insight
 	Code     []agentFinding // behind it
 
@@ -60,7 +60,7 @@ type evidence struct {
 	Full  bool // there may be more than are listed
 }
 
-// item is one piece of evidence. Kind says what was found there.
+// item is one piece of evidence.
 type item struct{ Text, Kind string }
 
 // pair is an attribute and its value.
@@ -261,7 +261,7 @@ func (h *Handler) summarize(q *request) error {
 	return q.showInsight(status, page)
 }
 
-// wait says when to try again.
+// wait returns the text for the time until a retry.
 func wait(err error) string {
 	var later interface{ RetryAfter() time.Duration }
 	if errors.As(err, &later) && later.RetryAfter() > time.Minute {

@@ -192,7 +192,7 @@ func (q *request) fixesOf(groups []assay.ScoreGroup, counts []assay.InsightTypeC
 	return all
 }
 
-// points returns what is added to a score: +1.3, or less than 0.1.
+// points returns the text for an increase of a score: +1.3, or less than 0.1.
 func points(gain float64) string {
 	switch {
 	case gain <= 0:

@@ -79,7 +79,7 @@ type findingRows struct {
 	Repository bool // show the repository of each finding
 }
 
-// functions are what templates can call.
+// functions are the functions that templates can call.
 func (h *Handler) functions() template.FuncMap {
 	return template.FuncMap{
 		"asset": func(name string) (string, error) {

@@ -26,7 +26,7 @@ type ruleText struct {
 
 	Applies, Criterion     template.HTML
 	Description, Rationale template.HTML
-	Advice                 template.HTML // what to do before the parts
+	Advice                 template.HTML // shown before the parts
 	Parts                  []section     // for the SDK and for the Collector
 	Choices                []template.HTML
 }
@@ -55,7 +55,7 @@ func generalChoices() []template.HTML {
 }
 
 // ruleOf returns the texts of an insight type. One that a newer replica wrote during
-// an upgrade is shown with what is known of it.
+// an upgrade is shown with the data that it has.
 func (h *Handler) ruleOf(insightType string) *ruleText {
 	if r, ok := catalog.ByInsightType(insightType); ok {
 		return h.rules[r]

@@ -81,7 +81,7 @@ type runPage struct {
 	Output  []template.HTML // last lines of tests that failed
 	Patch   []patchLine     // its beginning
 	More    int             // lines of the patch that are not shown
-	Open    []agentStep     // what the change leaves to people
+	Open    []agentStep     // tasks that the change leaves to people
 	Preview bool            // whose change can be published
 	Running bool
 }

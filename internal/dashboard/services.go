@@ -57,7 +57,7 @@ const (
 	hashed  = "~"
 )
 
-// environmentValue returns what an address calls an environment.
+// environmentValue returns the value for an environment in a URL.
 func environmentValue(e string) string {
 	if e == "" {
 		return unnamed

@@ -324,7 +324,7 @@ func (o *organizationQuota) setNames(names nameSets, r reading) {
 	o.namesRead = r
 }
 
-// count adds up what the services have.
+// count adds up the counts of the services.
 func (q *Quota) count(organizationID string, o *organizationQuota) {
 	o.names, o.details, o.keys = 0, 0, 0
 	for k, s := range o.services {

@@ -169,7 +169,7 @@ func (c *Coordinator) Run(ctx context.Context) {
 	}
 }
 
-// Renew renews the leases once, as Run does periodically, and takes the replica's share of the work or releases what
+// Renew renews the leases once, as Run does periodically, and takes the replica's share of the work or releases the part that
 // exceeds it. Call it at the start, before Run.
 func (c *Coordinator) Renew(ctx context.Context) error {
 	if err := c.lock(ctx); err != nil {
@@ -297,7 +297,7 @@ func (c *Coordinator) forget(names []string) {
 	}
 }
 
-// share takes this replica's share of the work, or releases what exceeds it. The shares of all live replicas add up
+// share takes this replica's share of the work, or releases the part that exceeds it. The shares of all live replicas add up
 // to the work. share returns the number of leases gained.
 func (c *Coordinator) share(ctx context.Context) (gained int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Interval)

@@ -71,7 +71,7 @@ func ReadTSDB(ctx context.Context, dir string, now time.Time, logger *slog.Logge
 type tsdbSeries struct {
 	organizationID string
 	severity       assay.Severity
-	generation     string // tells apart series that came one after the other
+	generation     string // distinguishes series that followed each other
 }
 
 // seriesOf returns the series with the labels, and false for another metric.
@@ -93,7 +93,7 @@ type span struct {
 	length time.Duration
 }
 
-// tsdbReader sums up what series grew by from one sample to the next.
+// tsdbReader adds up the increases of series from one sample to the next.
 type tsdbReader struct {
 	minutes, oldest time.Time // the first that counts by the minute, and at all
 	series          map[tsdbSeries]*tsdbSample
@@ -157,7 +157,7 @@ func findBlocks(dir string) ([]string, error) {
 			return nil, err
 		}
 		b := block{dir: filepath.Dir(path)}
-		_ = json.Unmarshal(text, &b) // reading the block tells what is wrong
+		_ = json.Unmarshal(text, &b) // reading the block reports the error
 		blocks = append(blocks, b)
 	}
 	slices.SortFunc(blocks, func(a, b block) int {

@@ -32,7 +32,7 @@ var (
 	collectorDebug = regexp.MustCompile(`(?m)^Resource(Spans|Metrics|Log|Logs) #[0-9]+`)
 )
 
-// guess returns what an input that is no OTLP looks like, "" if it is not known. It looks at the first bytes only.
+// guess returns the likely format of an input that is not OTLP, "" if it is unknown. It reads the first bytes only.
 func guess(head []byte) string {
 	head = head[:min(len(head), maxGuess)]
 	for _, kind := range []struct{ prefix, name string }{
@@ -74,7 +74,7 @@ func guess(head []byte) string {
 	return "plain text, such as logs; the Collector's filelog receiver and file exporter convert them"
 }
 
-// guessJSON returns what JSON that is no OTLP looks like, "" if it is not known.
+// guessJSON returns the likely format of JSON that is not OTLP, "" if it is unknown.
 func guessJSON(head []byte) string {
 	has := func(keys ...string) bool {
 		return !slices.ContainsFunc(keys, func(key string) bool { return !bytes.Contains(head, []byte(`"`+key+`"`)) })

@@ -55,7 +55,7 @@ func Write(w io.Writer, format string, r *Report, opt Options) error {
 	})
 }
 
-// write writes what the writer of a format leaves in a buffer.
+// write writes the output of the writer of a format.
 func write(w io.Writer, format string, writers map[string]func(*bytes.Buffer) error) error {
 	f, ok := writers[format]
 	if !ok {

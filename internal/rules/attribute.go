@@ -53,7 +53,7 @@ func (e *Evaluator) hashedAttribute(m wire.Message, h uint64) (verdict, error) {
 	return v, nil
 }
 
-// key returns what the key of an attribute means. The result is valid until the next call.
+// key returns the properties of an attribute key. The result is valid until the next call.
 func (e *Evaluator) key(b []byte) *key {
 	h := hashBytes(b)
 	k := &e.keys[h%uint64(len(e.keys))]

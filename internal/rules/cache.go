@@ -50,7 +50,7 @@ func (c *verdictCache) put(hash uint64, v verdict) {
 	c.entries[hash&verdictMask] = hash&^verdictMask | uint64(v|known)
 }
 
-// keyCache caches what attribute keys mean, by a seeded hash. It is direct-mapped. Keys repeat more often than values.
+// keyCache caches the properties of attribute keys, by a seeded hash. It is direct-mapped. Keys repeat more often than values.
 type keyCache [1 << 9]key
 
 // key holds the results for an attribute key.

@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// ReadRoots reads the certificates of authorities, in PEM. It returns nil, for those of the system, if file is "".
+// ReadRoots reads CA certificates in PEM. It returns nil, for the CAs of the system, if file is "".
 func ReadRoots(file string) (*x509.CertPool, error) {
 	if file == "" {
 		return nil, nil

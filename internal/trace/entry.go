@@ -147,7 +147,7 @@ func (d *decoder) state(org uint32, arrival int64) state {
 	return s
 }
 
-// numbering assigns numbers to what an entry refers to, in the order of first use.
+// numbering assigns numbers to the objects that an entry refers to, in the order of first use.
 type numbering struct {
 	of   []uint32 // by outer number; the number in the entry, from 1
 	used []uint32 // the outer numbers, in order

@@ -27,7 +27,7 @@ type forgotten struct {
 	bytes int
 }
 
-// Limits of the entries that one transaction deletes: the store reads what it deletes.
+// Limits of the entries that one transaction deletes: the store reads them before.
 const (
 	forgetBytes   = 8 << 20
 	forgetEntries = 1 << 12

@@ -545,7 +545,7 @@ func (a *Assembler) replay(h header, rest []byte, lower bool) (note bool, err er
 		}
 		a.sweep(o, &steps)
 		if s.level >= o.floor {
-			o.floor = 0 // the writer has dropped what the reader has
+			o.floor = 0 // the writer has dropped entries that the reader has
 		}
 		if lower {
 			o.level = max(s.level, o.floor)

@@ -149,7 +149,7 @@ func skipGroup(b []byte, i int, number uint64, depth int) int {
 	}
 }
 
-// explain describes what is wrong with the field at b[i]. It repeats the checks of field and of the caller's switch
+// explain describes the error in the field at b[i]. It repeats the checks of field and of the caller's switch
 // on the slow path. names holds the names of the message's known fields by number. explain returns the position of
 // the fault, the name of the field if it is known, and the reason.
 func explain(b []byte, i int, names []string) (at int, name, reason string) {

@@ -24,7 +24,7 @@ type Contract struct {
 	doc        map[string]any
 	operations []*Operation
 
-	mu       sync.Mutex // of what follows
+	mu       sync.Mutex // of the next fields
 	compiler *jsonschema.Compiler
 	schemas  map[string]*jsonschema.Schema // by JSON pointer
 }

@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Kind is what a configuration file configures.
+// Kind is the kind of a configuration file.
 type Kind string
 
 // The kinds of configuration files.
@@ -49,7 +49,7 @@ type File struct {
 	// Name is the name of the document within its file: "Deployment/checkout", "" if the file is one document.
 	Name string
 	// Partial is set for a Collector configuration that is completed elsewhere: by the defaults of a chart, or by
-	// other files. What it lacks may be there.
+	// other files. Missing settings may be there.
 	Partial bool
 	// OnKubernetes is set for a Collector configuration that a Kubernetes object or Helm values hold.
 	OnKubernetes bool
@@ -67,13 +67,13 @@ type File struct {
 	RuntimeStart, RuntimeEnd int
 
 	lines lineIndex
-	left  *int // what the file may still yield, shared by its documents
+	left  *int // items that the file may still have, shared by its documents
 }
 
 // Dependency is a dependency of a manifest.
 type Dependency struct {
 	Name    string // "group:artifact" for Maven
-	Version string // as written: "^1.2.3", or what a property of the same file says, "" if none
+	Version string // as written, "^1.2.3", or the value of a property of the same file, "" if none
 	// Start and End are the range of the name, and of the version if it follows on the same line.
 	Start, End  int
 	Development bool
@@ -99,7 +99,7 @@ type Service struct {
 	Start, End int    // the range of its name
 }
 
-// Limits of what a file yields.
+// Limits of the items of a file.
 const (
 	maxDocuments  = 500       // documents of a YAML file, and documents within documents
 	maxYield      = 20_000    // variables, services and dependencies of a file together
@@ -152,7 +152,7 @@ func Candidate(file string) bool {
 func InSource(file string) bool { return strings.EqualFold(path.Base(file), "setup.py") }
 
 // Parse returns the configurations in a file: none if it is no configuration that a check reads, several for a YAML
-// file with several documents. With an error it returns what it could read before. The result refers to source.
+// file with several documents. With an error it returns the part that precedes the error. The result refers to source.
 func Parse(file string, source []byte) ([]*File, error) {
 	if !Candidate(file) {
 		return nil, nil

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package configfile reads the files of a repository that are not source code but decide what its services send:
+// Package configfile reads the files of a repository that are not source code but determine the telemetry of its services:
 // manifests, container and deployment files, configurations of loggers, SDKs and Collectors.
 //
 // Content is hostile. The work is linear in the size of a file, whatever its aliases, merges and nesting, and what a

@@ -147,7 +147,7 @@ func property(n *yaml.Node, path ...string) *yaml.Node {
 	return nil
 }
 
-// profile matches a name in an expression of Spring, such as "!dev & cloud", and what negates it.
+// profile matches a name in a profile expression of Spring, such as "!dev & cloud", and its negation.
 var profile = regexp.MustCompile(`(!?)\s*([\w.+@-]+)`)
 
 // inProduction reports whether an expression of profiles holds for a profile of production: it names one, or excludes

@@ -35,7 +35,7 @@ func parseYAML(file string, source []byte) ([]*File, error) {
 	return p.files, err
 }
 
-// template reports whether a file is a template of Helm, Jinja or another tool: what it will be is not visible.
+// template reports whether a file is a template of Helm, Jinja or another tool, whose result is unknown.
 func template(file string, source []byte) bool {
 	if !bytes.Contains(source, []byte("{{")) && !bytes.Contains(source, []byte("{%")) {
 		return false
@@ -57,7 +57,7 @@ type yamlParser struct {
 	lines  lineIndex
 	files  []*File
 	nested int // documents within documents
-	left   int // what the files may still yield
+	left   int // items that the files may still have
 }
 
 // documents calls f for each document of source, which has the positions of the file.
@@ -163,7 +163,7 @@ func IsCollector(n *yaml.Node) bool {
 	return pipelines || exporters && (receivers || processors) || receivers && processors
 }
 
-// partial reports whether a Collector configuration lacks what every one has: pipelines, receivers and exporters.
+// partial reports whether a Collector configuration lacks required parts: pipelines, receivers or exporters.
 func partial(n *yaml.Node) bool {
 	return Get(n, "service", "pipelines") == nil || Get(n, "receivers") == nil || Get(n, "exporters") == nil
 }
@@ -189,7 +189,7 @@ func compose(base string, n *yaml.Node) bool {
 	return len(Resolve(services).Content) > 0
 }
 
-// Resolve returns what an alias stands for, otherwise n. It may be nil.
+// Resolve returns the target of an alias, otherwise n. It may be nil.
 func Resolve(n *yaml.Node) *yaml.Node {
 	for range maxMergeDepth {
 		if n == nil || n.Kind != yaml.AliasNode {
@@ -280,7 +280,7 @@ func Items(n *yaml.Node) []*yaml.Node {
 	return nil
 }
 
-// Walk calls f for each pair of a mapping and of what is below it, with the keys above. It does not follow aliases.
+// Walk calls f for each pair of a mapping and of the nodes below it, with the keys above. It does not follow aliases.
 func Walk(n *yaml.Node, f func(path []string, key, value *yaml.Node)) { walk(n, nil, f) }
 
 func walk(n *yaml.Node, path []string, f func(path []string, key, value *yaml.Node)) {
@@ -382,7 +382,7 @@ func (p *yamlParser) nest(n *yaml.Node, f func(*yaml.Node)) {
 		}
 	}
 	copy(source[start:], p.source[start:end])
-	_ = p.documents(source, f) // what does not parse is no configuration
+	_ = p.documents(source, f) // a file that does not parse is no configuration
 }
 
 // lineIndex finds the byte offset of a line and column as the YAML parser counts them: columns in characters.

@@ -87,11 +87,11 @@ type finder struct {
 	instruments map[string]*Instrument    // by variable
 	keyed       map[string][]*syntax.Node // assignments to elements of a variable: v["key"] = x
 	declared    map[string]bool           // names of classes and methods, nil until it is needed
-	tracing     *bool                     // what traces returns, nil until it is needed
+	tracing     *bool                     // result of traces, nil before its first call
 	api         *api
 }
 
-// api has what the languages' APIs name differently.
+// api has the names that differ between the APIs of the languages.
 type api struct {
 	modules   []string                // of OpenTelemetry
 	foreign   []string                // modules of other tracing libraries
@@ -220,7 +220,7 @@ func named(n *syntax.Node, word string) bool {
 	return n != nil && (n.Kind == syntax.Name || n.Kind == syntax.Member) && strings.Contains(strings.ToLower(n.Text), word)
 }
 
-// value returns what a name was given, through one definition, otherwise the node itself.
+// value returns the value of a name, through one definition, otherwise the node itself.
 func (f *finder) value(n *syntax.Node) *syntax.Node {
 	if n == nil || n.Kind != syntax.Name && n.Kind != syntax.Member {
 		return n
@@ -231,7 +231,7 @@ func (f *finder) value(n *syntax.Node) *syntax.Node {
 	return n
 }
 
-// provider reports whether an expression is what a provider's method returns, such as a tracer: a call of the
+// provider reports whether an expression is the result of a provider's method, such as a tracer: a call of the
 // method, a variable that holds its value, or a variable of another place with a name like it.
 func (f *finder) provider(n *syntax.Node, methods []string, word string, types ...string) bool {
 	if n == nil || f.foreign(n) {
@@ -600,7 +600,7 @@ func (f *finder) ownDefinition(n *syntax.Node) *syntax.Node {
 	return nil
 }
 
-// optional matches what says that a type may have no value, and what is around the name of a type.
+// optional matches the parts of a type that make it optional, and those around its name.
 var optional = regexp.MustCompile(`\s*\|\s*(undefined|null|None)\b|\b(undefined|null|None)\s*\|\s*|^(typing\.)?Optional[\[<]|^final\s+|["'\]>]`)
 
 // apiType returns the name of a declared type, and whether it is of OpenTelemetry.
@@ -644,8 +644,8 @@ func (f *finder) ofOther(def *syntax.Node) bool {
 // iteration matches methods that call a function for each value.
 var iteration = regexp.MustCompile(`^(each|forEach|map|flatMap|filter|find|findLast|some|every|ifPresent)$`)
 
-// mayBeSpan reports whether a value may be a span, or have some, by the names in the expression and in those of its variables.
-// An element of a page has others.
+// mayBeSpan reports whether a value may be a span, or hold spans, by the names in the expression and in the values of its
+// variables. The elements of a web page have other names.
 func (f *finder) mayBeSpan(v *syntax.Node, hops int) bool {
 	for {
 		switch v.Kind {
@@ -681,7 +681,7 @@ func (f *finder) instrumentOf(n *syntax.Node) *Instrument {
 	return f.instruments[n.Text]
 }
 
-// instrumentTypes are types of instruments, and of what the callbacks of observable ones get.
+// instrumentTypes are types of instruments, and of the arguments of the callbacks of observable instruments.
 var instrumentTypes = regexp.MustCompile(`^((Long|Double)?(UpDown)?Counter|(Long|Double)?(Histogram|Gauge)|_?Gauge|ObservableResult|BatchObservableResult|Observable(Long|Double)Measurement)$`)
 
 // isInstrument reports whether a variable is declared as an instrument of OpenTelemetry, through a parameter whose value a field
@@ -727,7 +727,7 @@ func (f *finder) observes(n *syntax.Node, methods ...string) (call *syntax.Node,
 	return call, slices.Contains(methods, m) && def == def.Parent.Params()[0]
 }
 
-// noopName matches the names of modules, packages, types and functions of what records nothing.
+// noopName matches the names of modules, packages, types and functions that record nothing.
 var noopName = regexp.MustCompile(`(^|[^A-Za-z])no_?op([^a-z]|$)|No_?[oO]p|NO_?OP`)
 
 // NoopName reports whether a name is that of an implementation of the API of OpenTelemetry that records nothing.
@@ -982,7 +982,7 @@ func (f *finder) addPrint(n *syntax.Node) {
 // loggerMaker matches functions that return a logger for their argument: log.FromRequest(r).Info(...).
 var loggerMaker = regexp.MustCompile(`^([gG]et|[fF]rom|[fF]or|[nN]ew|[nN]amed|[lL]ogger|[cC]tx)([A-Z].*|$)`)
 
-// madeByLogger reports whether a variable has a type of a module of loggers, or what a function of one returns.
+// madeByLogger reports whether a variable has a type of a logging module, or holds the result of a function of one.
 func (f *finder) madeByLogger(n *syntax.Node) bool {
 	if n.Kind != syntax.Name && n.Kind != syntax.Member {
 		return false
@@ -1074,7 +1074,7 @@ func boundaryTable(rows [][3]string) map[string]Boundary {
 	return table
 }
 
-// boundary adds a server, consumer or client if the table has what a call calls.
+// boundary adds a server, consumer or client if the table has the callee of a call.
 func (f *finder) boundary(n *syntax.Node, table map[string]Boundary) {
 	for _, name := range f.qualified(n.Callee()) {
 		if b, ok := table[name]; ok {
@@ -1125,7 +1125,7 @@ func (f *finder) declares(name string) bool {
 	return f.declared[name]
 }
 
-// withoutAttributes reports whether a resource is what a function of the SDK returns that gets no attributes.
+// withoutAttributes reports whether a resource is the result of a function of the SDK without attributes.
 func (f *finder) withoutAttributes(resource *syntax.Node, functions ...string) bool {
 	v := f.value(resource)
 	if v == nil || v.Kind != syntax.Call || len(v.Args()) > 0 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package instrumentation finds what a source file does with telemetry: the spans it starts and ends, the attributes
+// Package instrumentation finds the uses of telemetry in a source file: the spans it starts and ends, the attributes
 // it sets, the instruments it creates, the log records it writes.
 //
 // It knows the API of OpenTelemetry and of common loggers in each language, one file a language. Checks read its

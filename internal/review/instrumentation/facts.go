@@ -9,7 +9,7 @@ import (
 	"assay/internal/review/syntax"
 )
 
-// Uses is what a file does with telemetry. Nodes are nodes of File.
+// Uses are the uses of telemetry in a file. Nodes are nodes of File.
 type Uses struct {
 	File        *syntax.File
 	Spans       []*Span
@@ -32,7 +32,7 @@ type Uses struct {
 type Packages interface {
 	// Constant looks up a constant string of another file.
 	Constant(module, name string) (c Constant, ok bool)
-	// Own reports whether a package is of the repository. It is unknown if the repository does not say what its packages are.
+	// Own reports whether a package is of the repository. It is unknown if the packages of the repository are.
 	Own(module string) (own, known bool)
 }
 
@@ -64,7 +64,7 @@ type Span struct {
 	Escapes bool
 }
 
-// Target is what an attribute is set on.
+// Target is the kind of object on which an attribute is set.
 type Target uint8
 
 // The targets of attributes. OnUnknown is an attribute that the code makes and hands on.
@@ -111,7 +111,7 @@ type Log struct {
 	Call    *syntax.Node
 	Level   string         // "trace", "debug", "info", "warn", "error", "fatal"; "" if unknown
 	Message *syntax.Node   // nil if none
-	Args    []*syntax.Node // what else is written: format arguments, fields (Pair, or the value alone)
+	Args    []*syntax.Node // further values of the record: format arguments, fields (Pair, or the value alone)
 	Printed bool           // written to the standard output of a service, without a logger
 }
 
@@ -147,7 +147,7 @@ type Boundary struct {
 // SpanKind returns the kind of the spans for what the boundary receives or sends: "server", "client", "consumer".
 func (b *Boundary) SpanKind() string { return b.Kind[strings.LastIndexByte(b.Kind, ' ')+1:] }
 
-// Find returns what a file does with telemetry. Packages may be nil.
+// Find returns the uses of telemetry in a file. Packages may be nil.
 func Find(f *syntax.File, packages Packages) *Uses {
 	u := &Uses{File: f, packages: packages}
 	switch f.Language {
@@ -232,7 +232,7 @@ func (u *Uses) joined(n *syntax.Node) (string, bool) {
 	return b.String(), len(n.Children) > 0
 }
 
-// Key returns the attribute key that an expression stands for: what Known returns, the argument of a call that makes
+// Key returns the attribute key of an expression: the result of Known, the argument of a call that makes
 // a key, or the key of a constant of the semantic conventions' packages, which is named after it.
 func (u *Uses) Key(n *syntax.Node) (string, bool) {
 	for range 3 {

@@ -133,7 +133,7 @@ func (g golang) meter(n *syntax.Node) bool {
 	return g.provided(n, "Meter", "meter", goMetric)
 }
 
-// provided reports whether an expression is what a method of a provider returns: such a call, a variable that holds
+// provided reports whether an expression is the result of a provider's method: such a call, a variable that holds
 // its value or has its type, or, where the definition is in another file, a variable that is named like it.
 func (g golang) provided(n *syntax.Node, method, name, module string) bool {
 	if n == nil {
@@ -181,14 +181,14 @@ func (g golang) callback(n *syntax.Node) {
 		if a.Kind == syntax.Func {
 			s := &Span{Start: n, Name: n.Arg(1), Context: n.Arg(0), Body: a, EndsItself: true, RecordsErrors: true}
 			g.add(s)
-			s.Escapes = false // what is returned is the callback's value
+			s.Escapes = false // the result is the callback's value
 			return
 		}
 	}
 }
 
-// ofProject reports whether a call is of a function of the project: by the packages of the repository, or, if it does not say
-// what they are, by a file that uses OpenTelemetry too. A method has the package of its receiver's type.
+// ofProject reports whether a call is of a function of the project: by the packages of the repository, or, if these are unknown,
+// by a file that uses OpenTelemetry too. A method has the package of its receiver's type.
 func (g golang) ofProject(n, recv *syntax.Node, module string) bool {
 	if under(module, goOTel) || g.foreign(n) {
 		return false
@@ -213,7 +213,7 @@ func (g golang) ofProject(n, recv *syntax.Node, module string) bool {
 
 // starter returns the variable that gets the span of a function of the project that starts one, "" if the call is of
 // no such function: ctx, span := tracing.StartSpan(ctx, "name"), in either order. It goes by names: of the function,
-// of both results, and of what ends the span in the file.
+// of both results, and of the code in the file that ends the span.
 func (g golang) starter(n, recv *syntax.Node, module, name string) string {
 	p := n.Parent
 	if len(n.Args()) < 2 || !starterName.MatchString(name) || p == nil || p.Kind != syntax.Assign || len(p.Targets()) != 2 || p.Value() != n ||
@@ -536,7 +536,7 @@ func (g golang) attribute(n *syntax.Node) {
 	g.Attributes = append(g.Attributes, a)
 }
 
-// target finds what an attribute is set on: by the call around it, or by the uses of the variable that holds it.
+// target finds the target of an attribute: by the call around it, or by the uses of the variable that holds it.
 func (g golang) target(a *Attribute, n *syntax.Node) {
 	for p := n.Parent; p != nil; p = p.Parent {
 		switch p.Kind {
@@ -587,7 +587,7 @@ func (g golang) targetOf(a *Attribute, call *syntax.Node) bool {
 	return true
 }
 
-// targetOfUses finds what a variable with attributes is given to, in the function of its definition.
+// targetOfUses finds the target of a variable with attributes, in the function of its definition.
 func (g golang) targetOfUses(a *Attribute, v *syntax.Node) {
 	fn := v.Enclosing(syntax.Func)
 	if fn == nil {

@@ -75,7 +75,7 @@ func (j java) unset() {
 
 type java struct{ *finder }
 
-// chain returns the calls of a chain of methods, first to last, and what the chain starts from.
+// chain returns the calls of a chain of methods, first to last, and the expression at the start of the chain.
 func chain(last *syntax.Node) (calls []*syntax.Node, root *syntax.Node) {
 	n := last
 	for n != nil && n.Kind == syntax.Call {

@@ -137,7 +137,7 @@ func (j javaScript) wrapper(n *syntax.Node) {
 		return
 	}
 	j.add(s)
-	s.Escapes = s.Escapes && !s.EndsItself // what is returned is the callback's value
+	s.Escapes = s.Escapes && !s.EndsItself // the result is the callback's value
 }
 
 func (j javaScript) startSpan(n, recv *syntax.Node, name string) {
@@ -200,7 +200,7 @@ func (j javaScript) startSpan(n, recv *syntax.Node, name string) {
 	escapes := s.Escapes
 	j.add(s)
 	if s.Body != nil && s.Body.Kind == syntax.Func {
-		s.Escapes = escapes // what is returned is the callback's value
+		s.Escapes = escapes // the result is the callback's value
 	}
 }
 

@@ -133,7 +133,7 @@ func (p *Parser) Parse(ctx context.Context, language Language, source []byte) (*
 	return tree, err
 }
 
-// work is what a parse has taken.
+// work is the amount of work of a parse.
 type work struct {
 	operations uint64 // steps of the parser
 	allocated  uint64 // bytes

@@ -58,7 +58,7 @@ func known(resource map[string]any, key string) (value string, ok bool) {
 	return value, value != "" && len(value) <= maxValueBytes && !strings.Contains(value, redacted)
 }
 
-// encode percent-encodes what has a meaning in the variable, in a shell or in YAML.
+// encode percent-encodes the characters with a meaning in the variable, in a shell or in YAML.
 //
 // Source: https://opentelemetry.io/docs/specs/otel/resource/sdk/#specifying-resource-information-via-an-environment-variable
 func encode(value string) string {

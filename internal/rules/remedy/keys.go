@@ -21,7 +21,7 @@ var records = map[string]struct{ list, path, name string }{
 // collectorSnippet matches the first configuration of the Collector in a text.
 var collectorSnippet = regexp.MustCompile("(?s)(\n### Collector\n).*?\n```yaml\n.*?```\n")
 
-// forKeys adapts a text to the keys in the evidence: what to do with each, and the statements for the Collector.
+// forKeys adapts a text to the keys in the evidence: the advice for each, and the statements for the Collector.
 // Deprecated keys are renamed; misplaced ones are moved to their level.
 func forKeys(text string, attributes, resource map[string]any, deprecated bool) string {
 	list, _ := attributes["attribute_keys"].(string)

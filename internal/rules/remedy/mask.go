@@ -18,7 +18,7 @@ import (
 type mask struct {
 	kind         string // of package sensitive
 	replacements []replacement
-	example      string // before the mask: never shown, because a reader could not tell it from a leak
+	example      string // before the mask: never shown, because it would look like a leak
 }
 
 // replacement replaces the matches of a pattern in the syntax of RE2. It keeps the text around the secret, so that JSON
@@ -29,14 +29,14 @@ type replacement struct{ pattern, with string }
 const redacted = sensitive.Redacted
 
 const (
-	// wordStart matches what may precede a secret, in the first group.
+	// wordStart matches the text before a secret, in the first group.
 	wordStart = `(^|\\[bfnrt]|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2}|\[[0-9;]*m|[^A-Za-z0-9])`
-	// number matches what precedes a number in JSON, in the first group.
+	// number matches the text before a number in JSON, in the first group.
 	number = `("\s*:\s*|[\[,]\s*)`
-	// secretNames match the ends of the names of secrets, and lineNames those of values that extend to the end of a line.
+	// secretNames match the ends of the names of secrets, lineNames the names of values that extend to the end of a line.
 	secretNames = `(?:passw(?:or)?d|pwd|secret|token|(?:api|access|private)[-_. ]?key|session[-_. ]?id|ssn|credit[-_. ]?card|card[-_. ]?number|cvv|iban|patient[-_. ]?id|diagnosis|insurance[-_. ]?id)`
 	lineNames   = `(?:authorization|cookie)`
-	// separator matches what separates a name from its value, with colors of a terminal.
+	// separator matches the text between a name and its value, with colors of a terminal.
 	separator = `(?:[ \t]|(?:\x1b|\\+u001b)\[[0-9;]*m)*(?:=>|[=:]|%3[AD]|\\+u003[ad])(?:[ \t]|(?:\x1b|\\+u001b)\[[0-9;]*m)*`
 	// bracket matches the end of a name in brackets, or in encoded quotation marks, and keyEnd that of any name in quotation
 	// marks or brackets.
@@ -149,13 +149,13 @@ var (
 
 const nestedKey = "The Collector can mask the keys of a body, but not the keys of maps in it."
 
-// masked is what masking writes about a kind.
+// masked has the texts on masking a kind.
 type masked struct {
 	example   string
 	arguments []string // of the functions of statements: pattern and replacement
 }
 
-// maskedKinds returns what masking writes about each kind. It is made once: a page has a text for each of its insights.
+// maskedKinds returns the texts on masking each kind. It is computed once, because a page has a text for each of its insights.
 var maskedKinds = sync.OnceValue(func() map[string]masked {
 	all := make(map[string]masked)
 	for _, m := range masks {
@@ -220,7 +220,7 @@ type group struct {
 	statements []string
 }
 
-// mask adds what masks a kind in a place, under a key if it is not empty.
+// mask adds the statements that mask a kind in a place, under a key if it is not empty.
 func (s *snippet) mask(p place, key, name string, kind masked) {
 	s.examples = append(s.examples, kind.example)
 	plain := plainKey.MatchString(key) && !strings.Contains(key, redacted)

@@ -103,7 +103,7 @@ func (u Under) Integer(v int64) Kind {
 	return None
 }
 
-// In returns the effect of a key on what evidence shows of a value nested under an outer
+// In returns the effect of a key on the evidence of a value nested under an outer
 // key: the name of a secret covers everything under it.
 func (u Under) In(outer Under) Under {
 	if outer.name != nil && (u.name == nil || u.name.ids != 0 && outer.name.ids == 0) { // an id alone is no secret

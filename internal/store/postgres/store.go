@@ -43,7 +43,7 @@ const (
 type Config struct {
 	// URL of the database, such as postgres://user:password@host:5432/assay. It may name
 	// several hosts; the store uses the one that accepts writes, unless target_session_attrs
-	// says otherwise. It accepts the parameters of libpq and of package pgxpool.
+	// sets another one. It accepts the parameters of libpq and of package pgxpool.
 	URL string
 	// Migrate applies missing migrations. Without it, an older schema is an error.
 	Migrate bool

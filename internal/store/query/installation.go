@@ -13,7 +13,7 @@ import (
 // maxAccount is the maximum length of the account of an installation in bytes.
 const maxAccount = 256
 
-// What one transaction deletes, so that its time does not depend on the sizes of the rows.
+// Limits of the rows that one transaction deletes, so that its duration does not depend on their sizes.
 const (
 	documentRows = 200     // rows with documents: runs and findings
 	patchesBytes = 8 << 20 // of patches
