@@ -162,10 +162,7 @@ func parseKeys(text []byte) (map[string]ed25519.PublicKey, error) {
 	keys := make(map[string]ed25519.PublicKey)
 	for _, raw := range set.Keys {
 		var k jose.JSONWebKey
-		if k.UnmarshalJSON(raw) != nil || k.KeyID == "" {
-			continue
-		}
-		if k.Use != "" && k.Use != "sig" || k.Algorithm != "" && k.Algorithm != string(jose.EdDSA) {
+		if k.UnmarshalJSON(raw) != nil || k.KeyID == "" || k.Use != "" && k.Use != "sig" || k.Algorithm != "" && k.Algorithm != string(jose.EdDSA) {
 			continue
 		}
 		if public, ok := k.Key.(ed25519.PublicKey); ok && len(keys) < maxKeys {

@@ -233,10 +233,7 @@ func MayBeValue(literal string) bool { return newRedactor(nil).isValue(literal) 
 // isValue reports whether a literal may be the value of a secret: no text, path or name.
 func (r *redactor) isValue(s string) bool {
 	s = strings.TrimSpace(verbs.ReplaceAllString(s, " "))
-	if len(s) < 4 || pathLike.MatchString(s) || flagLike.MatchString(s) {
-		return false
-	}
-	if (r.isName(s) || len(s) <= 200 && sensitive.PublicName(s)) && (!digits.MatchString(s) || strings.ToUpper(s) == s) {
+	if len(s) < 4 || pathLike.MatchString(s) || flagLike.MatchString(s) || (r.isName(s) || len(s) <= 200 && sensitive.PublicName(s)) && (!digits.MatchString(s) || strings.ToUpper(s) == s) {
 		return false
 	}
 	words := 0

@@ -40,10 +40,7 @@ var contextLost = &Check{
 				call = call.Parent
 			}
 			hand := atHand(u, n)
-			if hand == "" || call == nil {
-				continue
-			}
-			if replaces(n, hand) {
+			if hand == "" || call == nil || replaces(n, hand) {
 				continue
 			}
 			if derivesContext(call) || call.Kind == syntax.Assign {

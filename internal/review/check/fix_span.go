@@ -133,10 +133,7 @@ type enclosure struct {
 // removeEnd removes a call that ends a span, if it is a statement on a line of its own.
 func (w *enclosure) removeEnd(u *instrumentation.Uses, fn, call *syntax.Node) bool {
 	p := call.Parent
-	if call.Kind != syntax.Call || len(call.Args()) > 0 || p == nil || p.Kind != syntax.Block || call.Enclosing(syntax.Func) != fn {
-		return false
-	}
-	if u.File.Language == syntax.Python && len(p.Children) < 2 {
+	if call.Kind != syntax.Call || len(call.Args()) > 0 || p == nil || p.Kind != syntax.Block || call.Enclosing(syntax.Func) != fn || u.File.Language == syntax.Python && len(p.Children) < 2 {
 		return false
 	}
 	start, end, ok := wholeLines(w.source, call.Start, call.End)

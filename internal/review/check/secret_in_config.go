@@ -332,10 +332,7 @@ var spelled = regexp.MustCompile(`(?i)(^|[-_.])(development|dev|testing|test|dem
 // password. What people type for development is none.
 func secretValue(value string, least int) bool {
 	value = strings.TrimSpace(value)
-	if len(value) < least || len(value) > 10_000 || strings.ContainsAny(value, " \t") && len(value) < 100 {
-		return false
-	}
-	if spelled.MatchString(value) {
+	if len(value) < least || len(value) > 10_000 || strings.ContainsAny(value, " \t") && len(value) < 100 || spelled.MatchString(value) {
 		return false
 	}
 	short := len(value) < 40

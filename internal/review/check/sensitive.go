@@ -106,10 +106,7 @@ func sensitiveWords(w []string) string {
 			continue
 		}
 		before := w[:len(w)-k]
-		if hidden(before, what) {
-			return ""
-		}
-		if k == 1 && last(w) == "token" && tokenWords.any(before) || what == "an e-mail address" && accountWords.any(before) {
+		if hidden(before, what) || k == 1 && last(w) == "token" && tokenWords.any(before) || what == "an e-mail address" && accountWords.any(before) {
 			return ""
 		}
 		return what
@@ -444,6 +441,12 @@ func nameList(n *syntax.Node) bool {
 // secretObject reports whether these words name an object of Kubernetes, or a key in it, and not a secret value.
 func secretObject(u *instrumentation.Uses, w []string) bool {
 	return (last(w) == "secret" || strings.HasSuffix(strings.Join(w, " "), "secret key")) && kubernetes(u)
+}
+
+// noSecret reports whether a key and its value are of an object of Kubernetes or a token without access.
+func noSecret(u *instrumentation.Uses, key string, value *syntax.Node) bool {
+	w := words(key)
+	return secretObject(u, w) || last(w) == "token" && (languageToken(u, value) || unrelatedToken(value))
 }
 
 // kubernetes reports whether a file is about Kubernetes, where a secret is an object with a name.

@@ -73,16 +73,11 @@ func sensitiveAttributeValue(u *instrumentation.Uses, a *instrumentation.Attribu
 		return what
 	}
 	what := sensitiveKey(key)
-	if whole := strings.ToLower(name(a.Node)); what != "" && slices.Contains([]string{"int", "int64", "intslice", "int64slice", "longkey"}, whole) {
-		if sensitive.Integer([]byte(key), 1) == sensitive.None {
-			what = ""
-		}
+	if slices.Contains([]string{"int", "int64", "intslice", "int64slice", "longkey"}, strings.ToLower(name(a.Node))) && sensitive.Integer([]byte(key), 1) == sensitive.None {
+		what = ""
 	}
 	if what != "" && (!hides(u, a.Value) || bareID(a.Value) && unlikeIDs[what] || what == "a person's name" && last(words(name(a.Value))) == "name") {
-		if secretObject(u, words(key)) {
-			return ""
-		}
-		if last(words(key)) == "token" && (languageToken(u, a.Value) || unrelatedToken(a.Value)) {
+		if noSecret(u, key, a.Value) {
 			return ""
 		}
 		return what

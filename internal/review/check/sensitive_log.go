@@ -204,13 +204,8 @@ var labelled = regexp.MustCompile(`([\w.-]+)["']?\s*[:=]\s*["'\[(<]?$`)
 // sensitiveField returns what a field of a log record holds by its key.
 func sensitiveField(u *instrumentation.Uses, key string, value *syntax.Node) string {
 	what := sensitiveKey(key)
-	if what == "" || hides(u, value) || shortened(value) || maskedBy(value.Parent) || otherSession(u, key, value) || constant(u, value) || isError(value) || packageValue(u, value) {
-		return ""
-	}
-	if secretObject(u, words(key)) {
-		return ""
-	}
-	if last(words(key)) == "token" && (languageToken(u, value) || unrelatedToken(value)) {
+	if what == "" || hides(u, value) || shortened(value) || maskedBy(value.Parent) || otherSession(u, key, value) || constant(u, value) || isError(value) || packageValue(u, value) ||
+		noSecret(u, key, value) {
 		return ""
 	}
 	switch value.Kind {
@@ -345,9 +340,7 @@ func whole(u *instrumentation.Uses, n *syntax.Node) string {
 			switch {
 			case packageName(u, n):
 				return ""
-			case def != nil && def.Kind == syntax.Assign && def.Targets()[0].Text == n.Text && strings.HasPrefix(name(def.Value()), "DumpRequest"):
-				return "a whole request"
-			case request(u, n):
+			case def != nil && def.Kind == syntax.Assign && def.Targets()[0].Text == n.Text && strings.HasPrefix(name(def.Value()), "DumpRequest"), request(u, n):
 				return "a whole request"
 			case headerMap(w, def):
 				if csvLike.any(words(u.File.Path)) || csvLike.any(w) || hides(u, n) {

@@ -393,9 +393,7 @@ func varietyOf(u *instrumentation.Uses, n *syntax.Node, depth int) variety {
 		return varietyOfType(def.Type)
 	case def.Kind != syntax.Assign || len(def.Targets()) != 1:
 		return unclear
-	case def.Parent != nil && def.Parent.Kind == syntax.Loop && def.Value().Kind == syntax.Call && name(def.Value()) == "range":
-		return unlimited
-	case def.Value().Kind == syntax.Number && def.Parent != nil && def.Parent.Kind == syntax.Loop:
+	case def.Parent != nil && def.Parent.Kind == syntax.Loop && (def.Value().Kind == syntax.Number || def.Value().Kind == syntax.Call && name(def.Value()) == "range"):
 		return unlimited
 	case def.Value().Kind == syntax.Number:
 		return unclear

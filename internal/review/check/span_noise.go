@@ -87,10 +87,7 @@ func inLoop(s *instrumentation.Span) bool {
 		}
 		header, each = append([]*syntax.Node{recv}, n.Params()...), true
 	}
-	if endless(header) {
-		return false
-	}
-	if unitsOfWork.any(words(subjectOf(s))) {
+	if endless(header) || unitsOfWork.any(words(subjectOf(s))) {
 		return false
 	}
 	for _, h := range header {

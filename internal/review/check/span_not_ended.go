@@ -89,10 +89,7 @@ func notEnded(u *instrumentation.Uses, fn *syntax.Node, s *instrumentation.Span,
 	}
 	ends := map[*syntax.Node]bool{}
 	for i, o := range u.Spans { // spans may share a variable
-		if i > 4*maxSpans && o != s {
-			continue
-		}
-		if o != s && (o.Variable != s.Variable || function(o) != fn) {
+		if o != s && (i > 4*maxSpans || o.Variable != s.Variable || function(o) != fn) {
 			continue
 		}
 		for _, e := range o.Ends {

@@ -773,9 +773,7 @@ func (m *goModule) instrument(f *goFile, site goSite) (edits []udiff.Edit, by, w
 		return nil, "", "the module sets `" + c.module + "` up in another place, which may cover it"
 	case c.module == goOTelSQL && m.drivers:
 		return nil, "", whyDrivers
-	case c.kind == "rpc server" && m.server:
-		return nil, "", ""
-	case c.form == useMiddleware && m.server:
+	case m.server && (c.kind == "rpc server" || c.form == useMiddleware):
 		return nil, "", "" // the server has spans already
 	}
 	if c.form == useMiddleware && c.wrap != "" && !defined(site.Node) {

@@ -222,10 +222,8 @@ func (s *service) prefix(f *configfile.File, container, command *yaml.Node, prog
 	if command.Kind == yaml.SequenceNode {
 		first = command.Content[0]
 	}
-	if first.Kind != yaml.ScalarNode || first.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 || command.Anchor != "" || first.Anchor != "" {
-		return false
-	}
-	if container.Kind != yaml.MappingNode || container.Anchor != "" || !slices.Contains(container.Content, command) {
+	if first.Kind != yaml.ScalarNode || first.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 || command.Anchor != "" || first.Anchor != "" ||
+		container.Kind != yaml.MappingNode || container.Anchor != "" || !slices.Contains(container.Content, command) {
 		return false
 	}
 	start, _ := f.Range(first)

@@ -623,9 +623,8 @@ func (f *finder) spanType(t string) (is, known bool) {
 	switch {
 	case ofAPI && (name == "Span" || name == "ReadWriteSpan"):
 		return true, true
-	case lower == "any", lower == "unknown", lower == "object", lower == "var", len(name) == 1:
-		return false, false
-	case own && strings.Contains(lower, "span") && !strings.Contains(lower, "element"):
+	case lower == "any", lower == "unknown", lower == "object", lower == "var", len(name) == 1,
+		own && strings.Contains(lower, "span") && !strings.Contains(lower, "element"):
 		return false, false
 	}
 	return false, true

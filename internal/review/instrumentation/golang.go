@@ -367,9 +367,7 @@ func (g golang) packageCall(n *syntax.Node, module, name string) {
 		return
 	}
 	switch module + "." + name {
-	case "github.com/sirupsen/logrus.SetLevel", "github.com/rs/zerolog.SetGlobalLevel", "log/slog.SetLogLoggerLevel":
-		g.level(n.Arg(0))
-	case "go.uber.org/zap.NewAtomicLevelAt":
+	case "github.com/sirupsen/logrus.SetLevel", "github.com/rs/zerolog.SetGlobalLevel", "log/slog.SetLogLoggerLevel", "go.uber.org/zap.NewAtomicLevelAt":
 		g.level(n.Arg(0))
 	case "go.uber.org/zap.NewDevelopment", "go.uber.org/zap.NewDevelopmentConfig":
 		g.LogLevels = append(g.LogLevels, LogLevel{Node: n, Level: "debug", Conditional: conditional(n)})
@@ -470,9 +468,7 @@ func (g golang) keyValue(n *syntax.Node) (key, value *syntax.Node, ok bool) {
 	recv, name := n.Method()
 	module := g.module(recv)
 	switch {
-	case module == goAttribute && len(n.Args()) == 2 && slices.Contains(goMethods, name):
-		return n.Arg(0), n.Arg(1), true
-	case module == goLog && len(n.Args()) == 2 && slices.Contains(goMethods, name):
+	case (module == goAttribute || module == goLog) && len(n.Args()) == 2 && slices.Contains(goMethods, name):
 		return n.Arg(0), n.Arg(1), true
 	case g.attributeMaker(n, module, name):
 		return n.Arg(0), n.Arg(1), true

@@ -262,10 +262,7 @@ func (s *script) javaImported(name string) string {
 		}
 		class := i.Path + "." + name
 		_, known := javaClasses[class]
-		switch {
-		case i.Name == name && (known || !isUpper(i.Path[strings.LastIndexByte(i.Path, '.')+1:])):
-			return class
-		case i.Member == "*" && known && !s.javaDeclares(name):
+		if i.Name == name && (known || !isUpper(i.Path[strings.LastIndexByte(i.Path, '.')+1:])) || i.Member == "*" && known && !s.javaDeclares(name) {
 			return class
 		}
 	}
@@ -488,9 +485,7 @@ func (s *script) javaInfer(n *syntax.Node) string {
 		return "boolean"
 	case syntax.Number:
 		switch text := strings.ToLower(n.Text); {
-		case strings.HasPrefix(text, "0x"):
-			return "long"
-		case strings.HasSuffix(text, "l"):
+		case strings.HasPrefix(text, "0x"), strings.HasSuffix(text, "l"):
 			return "long"
 		case strings.ContainsAny(text, ".efd"):
 			return "double"

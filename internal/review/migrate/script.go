@@ -733,10 +733,7 @@ func (s *script) hoist(block *syntax.Node) {
 		if i+1 < len(block.Children) {
 			s.hoistObject(n, block.Children[i+1])
 		}
-		if assign(n) {
-			continue
-		}
-		if n.Kind != syntax.Call || len(n.Args()) != 2 {
+		if assign(n) || n.Kind != syntax.Call || len(n.Args()) != 2 {
 			continue
 		}
 		receiver, name := n.Method()

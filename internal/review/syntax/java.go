@@ -42,9 +42,7 @@ func (j java) translate(i int32) []*Node {
 			out = append(out, j.declarator(d, typ))
 		}
 		return out
-	case "enum_body_declarations":
-		return j.nodes(j.named(i))
-	case "static_initializer":
+	case "enum_body_declarations", "static_initializer":
 		return j.nodes(j.named(i))
 	}
 	return one(j.expression(i))

@@ -45,9 +45,7 @@ func (j javaScript) translate(i int32) []*Node {
 		if j.Kind(j.Nodes[i].Parent) == "expression_statement" {
 			return j.nodes(j.named(i))
 		}
-	case "internal_module", "module":
-		return j.statement(j.ChildByField(i, "body"))
-	case "labeled_statement":
+	case "internal_module", "module", "labeled_statement":
 		return j.statement(j.ChildByField(i, "body"))
 	case "class_body", "interface_body", "enum_body":
 		return j.members(i)
@@ -315,9 +313,7 @@ func (j javaScript) declarator(i int32) *Node {
 	switch j.Kind(name) {
 	case "property_identifier", "private_property_identifier":
 		target = j.node(Name, name).text(j.code(name))
-	case "object_pattern", "array_pattern":
-		target = j.expr(name)
-	case "identifier":
+	case "object_pattern", "array_pattern", "identifier":
 		target = j.expr(name)
 	default:
 		target = j.key(name)
