@@ -46,13 +46,7 @@ func place(f *syntax.File, n *syntax.Node) (start, end int) {
 }
 
 // chained reports whether a member is called on the result of another call.
-func chained(c *syntax.Node) bool {
-	x := c.Children[0]
-	for x.Kind == syntax.Member {
-		x = x.Children[0]
-	}
-	return x.Kind == syntax.Call
-}
+func chained(c *syntax.Node) bool { return c.Children[0].Inner(syntax.Member).Kind == syntax.Call }
 
 // mark reports a node. For a call in a chain it marks the call's own part.
 func (p *Pass) mark(u *instrumentation.Uses, n *syntax.Node, f Finding) {

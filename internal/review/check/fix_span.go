@@ -25,7 +25,7 @@ func (p *Pass) endSpan(u *instrumentation.Uses, fn *syntax.Node, s *instrumentat
 		}
 	}
 	w := enclosure{source: u.File.Source, skip: map[int]bool{}}
-	a := assignment(s.Start)
+	a := s.Start.Assignment()
 	if fn.Has(func(n *syntax.Node) bool {
 		return n.Kind == syntax.Assign && n != a && n.Start > s.Start.Start && gives(n, s.Variable)
 	}) {

@@ -122,7 +122,7 @@ func (f *flow) all(nodes []*syntax.Node, in int) int {
 // overwrites reports whether an assignment gives the variable of the span another value. A declaration in another block is
 // of another variable, and of two branches, a path may have only one.
 func (f *flow) overwrites(n *syntax.Node) bool {
-	if n == assignment(f.start) || !gives(n, f.name) || mentions(n.Value(), f.name) {
+	if n == f.start.Assignment() || !gives(n, f.name) || mentions(n.Value(), f.name) {
 		return false
 	}
 	block, started := n.Enclosing(syntax.Block), f.start.Enclosing(syntax.Block)
@@ -297,9 +297,7 @@ func (f *flow) mayThrow(body *syntax.Node) bool {
 		if c.Kind != syntax.Call && c.Kind != syntax.New && c.Kind != syntax.Await || c.Start < f.start.End || c.Start >= last {
 			return false
 		}
-		for c.Kind == syntax.Call || c.Kind == syntax.Member { // span.setAttribute("n", 1).setStatus(...)
-			c = c.Children[0]
-		}
+		c = c.Inner(syntax.Call, syntax.Member) // span.setAttribute("n", 1).setStatus(...)
 		return c.Kind != syntax.Name || c.Text != f.name
 	})
 }

@@ -114,7 +114,7 @@ var semconvDeprecated = &Check{
 // onlyRead reports whether the name of an attribute is that of a key that other packages do not see and that the file only
 // reads: attributes.get(HTTP_METHOD), attribute.Key == methodKey.
 func onlyRead(u *instrumentation.Uses, n *syntax.Node, reads map[string]bool) bool {
-	def := assignment(n.Parent)
+	def := n.Parent.Assignment()
 	if def == nil || len(def.Targets()) != 1 || def.Targets()[0].Kind != syntax.Name || !reads[def.Targets()[0].Text] {
 		return false
 	}

@@ -374,13 +374,10 @@ func httpRequest(u *instrumentation.Uses, n *syntax.Node) bool {
 
 // made reports whether a definition is the result of a call.
 func made(def *syntax.Node) bool {
-	if def.Kind != syntax.Assign || def.Value() == nil {
+	if def.Kind != syntax.Assign {
 		return false
 	}
-	v := def.Value()
-	for v.Kind == syntax.Await {
-		v = v.Children[0]
-	}
+	v := def.Value().Inner(syntax.Await)
 	return v.Kind == syntax.Call || v.Kind == syntax.New
 }
 
@@ -389,10 +386,7 @@ func loadsConfig(def *syntax.Node) bool {
 	if def.Kind != syntax.Assign {
 		return true
 	}
-	v := def.Value()
-	for v.Kind == syntax.Await {
-		v = v.Children[0]
-	}
+	v := def.Value().Inner(syntax.Await)
 	return made(def) && (programConfig(name(v)) && name(v) != "dict" || setOf("load read parse new default from init must env decode unmarshal safe").any(words(name(v))) || v.Callee().Kind == syntax.Name && strings.HasPrefix(strings.ToLower(v.Callee().Text), "get")) ||
 		v.Kind == syntax.Object && def.Enclosing(syntax.Func) == nil
 }

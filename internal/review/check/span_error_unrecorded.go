@@ -283,9 +283,7 @@ func recordsIn(block *syntax.Node, spans []*instrumentation.Span) bool {
 			}
 			var span, ctx, err bool
 			for _, a := range c.Args() {
-				for a.Kind == syntax.Spread || a.Kind == syntax.Argument {
-					a = a.Children[0]
-				}
+				a = a.Inner(syntax.Spread, syntax.Argument)
 				span = span || ofSpan(a.Text, spans)
 				ctx = ctx || strings.HasSuffix(strings.ToLower(a.Text), "ctx") || a.Text == "context"
 				err = err || isError(a) || a.Kind == syntax.Call && slices.ContainsFunc(a.Args(), isError)

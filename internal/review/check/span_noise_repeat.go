@@ -151,11 +151,7 @@ func orEmpty(n *syntax.Node) *syntax.Node {
 
 // firstName returns the first name of what a call calls: axios of axios.get(...).
 func firstName(call *syntax.Node) string {
-	n := call.Callee()
-	for n.Kind == syntax.Member {
-		n = n.Children[0]
-	}
-	if n.Kind == syntax.Name {
+	if n := call.Callee().Inner(syntax.Member); n.Kind == syntax.Name {
 		return n.Text
 	}
 	return ""

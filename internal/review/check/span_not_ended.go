@@ -84,7 +84,7 @@ func notEnded(u *instrumentation.Uses, fn *syntax.Node, s *instrumentation.Span,
 	if advised(fn, s.Variable) {
 		return false
 	}
-	if a := assignment(s.Start); stored(s) || s.Body != fn && (a == nil || a.Text != ":=") && declaredOutside(fn, s.Variable) {
+	if a := s.Start.Assignment(); stored(s) || s.Body != fn && (a == nil || a.Text != ":=") && declaredOutside(fn, s.Variable) {
 		return false
 	}
 	ends := map[*syntax.Node]bool{}
@@ -120,18 +120,6 @@ func advised(fn *syntax.Node, variable string) bool {
 	})
 }
 
-// assignment returns the Assign that gets the value of a call, nil if none does.
-func assignment(n *syntax.Node) *syntax.Node {
-	p := n.Parent
-	for p != nil && p.Kind == syntax.Await {
-		p = p.Parent
-	}
-	if p == nil || p.Kind != syntax.Assign {
-		return nil
-	}
-	return p
-}
-
 // declaredOutside reports whether a variable is declared around a function, which gives it a value for others.
 func declaredOutside(fn *syntax.Node, variable string) bool {
 	for out := fn.Parent; out != nil; out = out.Parent {
@@ -152,7 +140,7 @@ func discards(s *instrumentation.Span) bool {
 	if s.Body != nil && s.Body.Kind == syntax.Func {
 		return false // the callback does not name its parameter
 	}
-	if a := assignment(s.Start); a != nil {
+	if a := s.Start.Assignment(); a != nil {
 		t := a.Targets()
 		return t[len(t)-1].Kind == syntax.Name && t[len(t)-1].Text == "_" && !laterFromContext(s.Start.Enclosing(syntax.Func))
 	}
@@ -197,7 +185,7 @@ func endsFromContext(file *syntax.Node) bool {
 
 // contextGiven reports whether a call after the start of a span gets the context that holds the span.
 func contextGiven(s *instrumentation.Span, fn *syntax.Node) bool {
-	a := assignment(s.Start)
+	a := s.Start.Assignment()
 	if a == nil || len(a.Targets()) != 2 || a.Targets()[0].Kind != syntax.Name {
 		return false
 	}
@@ -209,7 +197,7 @@ func contextGiven(s *instrumentation.Span, fn *syntax.Node) bool {
 
 // stored reports whether a span is kept in a structure.
 func stored(s *instrumentation.Span) bool {
-	a := assignment(s.Start)
+	a := s.Start.Assignment()
 	if a == nil {
 		return false
 	}
@@ -219,7 +207,7 @@ func stored(s *instrumentation.Span) bool {
 // contextEscapes reports whether the context that holds the span is returned or stored, so that other code ends the
 // span that it finds there.
 func contextEscapes(s *instrumentation.Span, fn *syntax.Node) bool {
-	a := assignment(s.Start)
+	a := s.Start.Assignment()
 	if a == nil || len(a.Targets()) != 2 {
 		return false
 	}

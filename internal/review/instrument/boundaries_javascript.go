@@ -878,12 +878,7 @@ func destination(f *source, name *syntax.Node) string {
 }
 
 // reference reports whether an expression is a name, or a member of one, whose evaluation does nothing else.
-func reference(n *syntax.Node) bool {
-	for n.Kind == syntax.Member {
-		n = n.Children[0]
-	}
-	return n.Kind == syntax.Name
-}
+func reference(n *syntax.Node) bool { return n.Inner(syntax.Member).Kind == syntax.Name }
 
 // generic are names of files that say nothing of a job.
 var generic = []string{"app", "index", "main", "server"}

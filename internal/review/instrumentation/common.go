@@ -214,10 +214,7 @@ func (f *finder) called(n *syntax.Node) (recv *syntax.Node, name string) {
 
 // named reports whether the last name of an expression contains a word, in any case. Calls count by their callee.
 func named(n *syntax.Node, word string) bool {
-	for n != nil && (n.Kind == syntax.Call || n.Kind == syntax.Await) && len(n.Children) > 0 {
-		n = n.Children[0]
-	}
-	return n != nil && (n.Kind == syntax.Name || n.Kind == syntax.Member) && strings.Contains(strings.ToLower(n.Text), word)
+	return n != nil && strings.Contains(strings.ToLower(name(n.Inner(syntax.Call, syntax.Await))), word)
 }
 
 // value returns the value of a name, through one definition, otherwise the node itself.
@@ -272,11 +269,8 @@ func (f *finder) scope(n *syntax.Node) string {
 
 // assigned returns the variable that gets the value of a call, through await, "" if none does.
 func assigned(n *syntax.Node) string {
-	p := n.Parent
-	for p != nil && p.Kind == syntax.Await {
-		p = p.Parent
-	}
-	if p == nil || p.Kind != syntax.Assign {
+	p := n.Assignment()
+	if p == nil {
 		return ""
 	}
 	t := p.Targets()[len(p.Targets())-1] // ctx, span := ...

@@ -273,10 +273,7 @@ func (u *Uses) Key(n *syntax.Node) (string, bool) {
 
 // convention returns the key of a constant of the semantic conventions' packages.
 func (u *Uses) convention(n *syntax.Node) (string, bool) {
-	root := n
-	for root.Kind == syntax.Member {
-		root = root.Children[0]
-	}
+	root := n.Inner(syntax.Member)
 	i, ok := u.File.Imported(root.Text)
 	module := i.Path
 	if root != n && i.Member != "" { // from opentelemetry.sdk import resources

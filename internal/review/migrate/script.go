@@ -682,9 +682,7 @@ func (s *script) object(n *syntax.Node) *syntax.Node {
 
 // sourceImport returns the import of a source library that a name or member begins with.
 func (s *script) sourceImport(n *syntax.Node) (syntax.Import, bool) {
-	for n.Kind == syntax.Member {
-		n = n.Children[0]
-	}
+	n = n.Inner(syntax.Member)
 	i, ok := s.f.Imported(n.Text)
 	if !ok { // const { Tags } = opentracing
 		if d := s.f.Definition(n); d != nil && d.Kind == syntax.Assign && d.Value().Kind == syntax.Name {

@@ -110,10 +110,7 @@ func (s *script) ofUnit(n *syntax.Node) bool {
 	if n.Kind != syntax.Call {
 		return false
 	}
-	callee := n.Callee()
-	for callee.Kind == syntax.Member {
-		callee = callee.Children[0]
-	}
+	callee := n.Callee().Inner(syntax.Member)
 	if callee.Kind != syntax.Name {
 		return false
 	}

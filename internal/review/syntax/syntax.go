@@ -448,6 +448,25 @@ func (n *Node) Enclosing(kinds ...Kind) *Node {
 	return nil
 }
 
+// Inner returns the first node of another kind among n, its first child, the first child of that, and so on.
+func (n *Node) Inner(kinds ...Kind) *Node {
+	for slices.Contains(kinds, n.Kind) && len(n.Children) > 0 {
+		n = n.Children[0]
+	}
+	return n
+}
+
+// Assignment returns the Assign that gets the value of an expression, through await, nil if none does.
+func (n *Node) Assignment() *Node {
+	for n = n.Parent; n != nil && n.Kind == Await; {
+		n = n.Parent
+	}
+	if n == nil || n.Kind != Assign {
+		return nil
+	}
+	return n
+}
+
 // Within reports whether n is outer or below it.
 func (n *Node) Within(outer *Node) bool {
 	for ; n != nil; n = n.Parent {
