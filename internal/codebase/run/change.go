@@ -88,22 +88,20 @@ const maxSteps = 200
 
 // stepChange executes a phase of a run that changes code.
 func (j *job) stepChange(ctx context.Context, key string) (note string, err error) {
-	switch key {
-	case "checkout":
+	if key == "checkout" {
 		return j.checkout(ctx)
+	}
+	if err := j.needChange(ctx); err != nil {
+		return "", err
+	}
+	switch key {
 	case "plan":
-		if err := j.needChange(ctx); err != nil {
-			return "", err
-		}
 		note := fmt.Sprintf("%d of %d findings can be fixed mechanically", len(j.change.Patch.Fixed), len(j.result.Fixed)+len(j.result.Left))
 		if n := len(j.change.missing); n > 0 {
 			note += fmt.Sprintf("; the code no longer has %d of them", n)
 		}
 		return note, nil
 	case "detect":
-		if err := j.needChange(ctx); err != nil {
-			return "", err
-		}
 		open := 0
 		for _, s := range j.change.Patch.Steps {
 			if s.Open {
@@ -112,9 +110,6 @@ func (j *job) stepChange(ctx context.Context, key string) (note string, err erro
 		}
 		return fmt.Sprintf("Steps: %d; left to people: %d", len(j.change.Patch.Steps)-open, open), nil
 	case "change", "instrument", "translate":
-		if err := j.needChange(ctx); err != nil {
-			return "", err
-		}
 		if err := j.propose(ctx); err != nil {
 			return "", err
 		}
@@ -212,9 +207,6 @@ func firstOpen(steps []patch.Step) string {
 
 // verify compares the code before and after the change: by a review, and by the tests of the repository.
 func (j *job) verify(ctx context.Context) error {
-	if err := j.needChange(ctx); err != nil {
-		return err
-	}
 	if j.proved == nil {
 		_, v, err := j.prove(ctx, filepath.Join(j.dir, "after"))
 		if err != nil {
@@ -339,9 +331,6 @@ func (j *job) writeAfter(ctx context.Context, dir string, files []patch.File) er
 
 // publish pushes the change and proposes it, unless it was rejected or the installation gives no write access.
 func (j *job) publish(ctx context.Context) (note string, err error) {
-	if err := j.needChange(ctx); err != nil {
-		return "", err
-	}
 	if j.result.Verification == nil {
 		return "", errors.New("a change that was not verified cannot be published")
 	}
