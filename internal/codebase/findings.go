@@ -20,16 +20,31 @@ var categories = []string{"Sensitive Data", "Volume", "Coverage & Correctness", 
 
 // findingData is a finding as its review reported it, with what the agent knows of it.
 type findingData struct {
-	ID           string          `json:"finding_id"`
-	RepositoryID string          `json:"repository_id"`
-	FullName     string          `json:"repo_full_name"`
-	URL          string          `json:"repo_url"`
-	ExecutionID  string          `json:"execution_id"`
-	Check        string          `json:"check"`
-	Rules        []string        `json:"rules"`
-	InsightIDs   []string        `json:"insight_ids"`
-	Severity     string          `json:"severity"`
-	Category     string          `json:"category"`
+	ID           string   `json:"finding_id"`
+	RepositoryID string   `json:"repository_id"`
+	FullName     string   `json:"repo_full_name"`
+	URL          string   `json:"repo_url"`
+	ExecutionID  string   `json:"execution_id"`
+	Check        string   `json:"check"`
+	Rules        []string `json:"rules"`
+	InsightIDs   []string `json:"insight_ids"`
+	Severity     string   `json:"severity"`
+	Category     string   `json:"category"`
+	findingText
+	Status      string     `json:"status"`
+	Checked     bool       `json:"checked"` // in the issue of a forge, which none has yet
+	FixStatus   *string    `json:"fix_status"`
+	FixNote     *string    `json:"fix_note"` // an addition
+	PullRequest *int       `json:"pr_number"`
+	PullStatus  *string    `json:"pr_status"`
+	Dismissed   bool       `json:"dismissed"`
+	Reason      *string    `json:"dismissed_reason"`
+	CreatedAt   *time.Time `json:"created_at"`
+	ResolvedAt  *time.Time `json:"resolved_at"`
+}
+
+// findingText are fields of a finding that its review determined.
+type findingText struct {
 	Title        string          `json:"title"`
 	DisplayTitle string          `json:"display_title"`
 	Summary      string          `json:"summary"`
@@ -37,40 +52,20 @@ type findingData struct {
 	Fix          string          `json:"fix"`
 	Fixable      bool            `json:"fixable"`
 	Locations    json.RawMessage `json:"locations"` // the first one with an excerpt, an addition
-	Status       string          `json:"status"`
-	Checked      bool            `json:"checked"` // in the issue of a forge, which none has yet
-	FixStatus    *string         `json:"fix_status"`
-	FixNote      *string         `json:"fix_note"` // an addition
-	PullRequest  *int            `json:"pr_number"`
-	PullStatus   *string         `json:"pr_status"`
-	Dismissed    bool            `json:"dismissed"`
-	Reason       *string         `json:"dismissed_reason"`
-	CreatedAt    *time.Time      `json:"created_at"`
-	ResolvedAt   *time.Time      `json:"resolved_at"`
-}
-
-// body are the fields of a finding that its review determined.
-type body struct {
-	Rules        []string        `json:"rules"`
-	Title        string          `json:"title"`
-	DisplayTitle string          `json:"display_title"`
-	Summary      string          `json:"summary"`
-	Why          string          `json:"why"`
-	Fix          string          `json:"fix"`
-	Fixable      bool            `json:"fixable"`
-	Locations    json.RawMessage `json:"locations"`
 }
 
 func showFinding(f *assay.CodeFinding, r *assay.Repository) (findingData, error) {
-	var b body
+	var b struct {
+		Rules []string `json:"rules"`
+		findingText
+	}
 	if err := json.Unmarshal(f.Body, &b); err != nil {
 		return findingData{}, fmt.Errorf("decode finding %s: %w", f.ID, err)
 	}
 	d := findingData{
 		ID: f.ID, RepositoryID: f.RepositoryID, ExecutionID: f.RunID, Check: f.Check, Rules: nonNil(b.Rules), InsightIDs: nonNil(f.InsightIDs),
-		Severity: f.Severity, Category: f.Category, Title: b.Title, DisplayTitle: b.DisplayTitle, Summary: b.Summary, Why: b.Why, Fix: b.Fix,
-		Fixable: b.Fixable, Locations: b.Locations, Status: "active", FixStatus: some(f.FixStatus), FixNote: some(f.FixNote), PullStatus: some(f.PullStatus),
-		Dismissed: f.Dismissed, Reason: some(f.DismissedReason), CreatedAt: moment(f.CreatedAt), ResolvedAt: moment(f.ResolvedAt),
+		Severity: f.Severity, Category: f.Category, findingText: b.findingText, Status: "active", FixStatus: some(f.FixStatus), FixNote: some(f.FixNote),
+		PullStatus: some(f.PullStatus), Dismissed: f.Dismissed, Reason: some(f.DismissedReason), CreatedAt: moment(f.CreatedAt), ResolvedAt: moment(f.ResolvedAt),
 	}
 	if len(d.Locations) == 0 {
 		d.Locations = json.RawMessage("[]")
