@@ -16,7 +16,7 @@ import (
 	"assay/internal/review/syntax"
 )
 
-// identity is what a finding of a changed file has in common with that of an earlier version.
+// identity identifies a finding of a changed file across versions.
 type identity struct{ check, file, symbol, subject string }
 
 func identityOf(f *check.Finding) identity {
@@ -86,7 +86,7 @@ func (r *run) before(f file) *pass {
 }
 
 func (r *run) reviewBefore(f file) (p *pass) {
-	// What fails in the earlier version is no error of the report. Constants of other files have their present values.
+	// Failures in the earlier version are no errors of the report. Constants of other files have their present values.
 	p = &pass{run: &run{ctx: r.ctx, parser: r.parser, root: r.root, constants: r.constants}, file: f, checks: r.checks, report: true}
 	name, ok := r.since.before[f.path]
 	if !ok {
@@ -117,7 +117,7 @@ func (r *run) reviewBefore(f file) (p *pass) {
 		p.sourceFile()
 	}
 	if len(p.run.errors) > 0 {
-		return nil // what it had is not known
+		return nil // its earlier findings are unknown
 	}
 	suppressed := p.run.suppressed(f.path, source)
 	lines := &text{source: source, lines: lineStarts(source)}

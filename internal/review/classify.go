@@ -44,7 +44,7 @@ var directories = func() map[string]string {
 // testDirectories matches the names of directories with code for tests.
 var testDirectories = regexp.MustCompile(`(^|[-_])test[-_]?(fixtures?|helpers?|utils?|support|suites?|harness)$|[-_]docs$|^(integration|functional|acceptance)[-_]?tests?$`)
 
-// outputs are the names of directories that hold what a build writes, for the languages other than Go: a Go package
+// outputs are the names of directories for the output of builds, for the languages other than Go: a Go package
 // and deployment files may have these names.
 var outputs = map[string]bool{"dist": true, "build": true, "out": true, "target": true}
 
@@ -140,7 +140,7 @@ var noTests = map[string]bool{"abtest": true, "attest": true, "backtest": true, 
 
 // Limits for the recognition of content.
 const (
-	headerBytes   = 2 << 10  // in which a file says that it is generated
+	headerBytes   = 2 << 10  // for the mark of generated files
 	binaryBytes   = 8 << 10  // in which a zero byte makes a file binary, and an import makes it a test
 	minifiedBytes = 4 << 10  // of the smallest minified file
 	minifiedLine  = 400      // average length of its lines

@@ -18,7 +18,7 @@ import (
 // maxNames is the maximum number of services and of SDKs in a summary.
 const maxNames = 100
 
-// facts collects what telemetry the code has.
+// facts collects the telemetry of the code.
 type facts struct {
 	traits    trait
 	languages map[syntax.Language]int // files
@@ -61,7 +61,7 @@ func (f *facts) add(language syntax.Language, traits trait, services []string, c
 	}
 }
 
-// dependency reports whether a dependency is an API, SDK or agent for telemetry, and what it says about the code.
+// dependency reports whether a dependency is an API, SDK or agent for telemetry, and records it.
 func dependency(name string) (sdk bool, traits trait) {
 	n := strings.ToLower(name)
 	switch {

@@ -20,7 +20,7 @@ import (
 	"assay/internal/rules/sensitive"
 )
 
-// place is a finding with what decides whether and where it is reported.
+// place is a finding with the data that determines whether and where it is reported.
 type place struct {
 	Finding
 	start, end int
@@ -42,7 +42,7 @@ type shownLine struct {
 	before, after int // bytes at the begin and at the end that are the same in the file
 }
 
-// newText returns a file with findings. The error is that of the context.
+// newText returns a file with findings. It fails only with the error of the context.
 func newText(ctx context.Context, source []byte, found []check.Finding) (*text, error) {
 	t := &text{source: source, lines: lineStarts(source)}
 	clean, err := redact.Clean(ctx, strings.Split(string(masked(source, found)), "\n"))

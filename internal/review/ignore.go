@@ -22,7 +22,7 @@ type glob struct {
 	text    string
 	literal string // the end of the names that match
 	star    bool   // any text may stand before literal
-	special bool   // literal and star do not say it all
+	special bool   // it has more than literal and star
 }
 
 func newGlob(text string) glob {
@@ -52,7 +52,7 @@ func parseIgnore(text, base, above string) []pattern {
 		}
 		p.baseName = !strings.Contains(line, "/")
 		line = strings.TrimPrefix(line, "/")
-		if strings.HasSuffix(line, "/**") { // what is in the directory, not the directory
+		if strings.HasSuffix(line, "/**") { // the contents of the directory, not the directory
 			line += "/*"
 		}
 		if line != "" && validGlob(line) {
@@ -113,7 +113,7 @@ func plainSlashes(glob string) string {
 	return b.String()
 }
 
-// class reports whether the character class at the start of a glob contains a byte, and returns what follows it. A class that
+// class reports whether the character class at the start of a glob contains a byte, and returns the rest of the glob. A class that
 // does not end in the element of the path is not ok.
 func class(glob string, c byte) (contains bool, rest string, ok bool) {
 	rest = glob[1:]
@@ -174,7 +174,7 @@ func (m *matcher) match(p *pattern, name string, dir bool) bool {
 		name = path.Join(p.above, name)
 		m.left -= len(name) / 8
 	}
-	// The shortest path for each "**", and the next longer one for the last "**" if what follows does not match.
+	// The shortest path for each "**", and the next longer one for the last "**" if the rest does not match.
 	elements := p.elements
 	var after []glob // the elements after the last "**"
 	var from string  // the path that they are compared with
@@ -237,7 +237,7 @@ func (m *matcher) element(g glob, name string) bool {
 	return strings.TrimLeft(glob, "*") == ""
 }
 
-// character reports whether the first part of a glob matches a byte, and returns what follows it.
+// character reports whether the first part of a glob matches a byte, and returns the rest of the glob.
 func (m *matcher) character(glob string, c byte) (rest string, ok bool) {
 	if glob == "" {
 		return "", false

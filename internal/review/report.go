@@ -21,7 +21,7 @@ type Report struct {
 	Checks []*check.Check `json:"-"`
 }
 
-// Instrumentation says what telemetry the code has.
+// Instrumentation describes the telemetry of the code.
 type Instrumentation struct {
 	OTelPresent  bool     `json:"otel_present"`
 	Signals      []string `json:"signals"`               // of OpenTelemetry: traces, metrics, logs
@@ -47,7 +47,7 @@ type Error struct {
 	Message string `json:"message"`
 }
 
-// Covers reports whether the report says all about a file that a check finds: it has no error that concerns both.
+// Covers reports whether the report has all findings of a check in a file: it has no error that concerns both.
 func (r *Report) Covers(file, check string) bool {
 	return !slices.ContainsFunc(r.Errors, func(e Error) bool {
 		return (e.File == "" || e.File == "." || e.File == file || strings.HasPrefix(file, e.File+"/")) && (e.Check == "" || e.Check == check)
@@ -82,7 +82,7 @@ type Location struct {
 	Description string `json:"description"`
 }
 
-// Detail is what assay itself needs of a finding: for excerpts, mechanical fixes and correlation with telemetry.
+// Detail is the internal data of a finding, for excerpts, mechanical fixes and correlation with telemetry.
 type Detail struct {
 	// Column and EndColumn are in UTF-16 code units from 1, as in SARIF; the end is exclusive.
 	Column    int `json:"column"`

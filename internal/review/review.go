@@ -35,7 +35,7 @@ const (
 	maxRelated     = 100 // texts of Check.Related to look for in a file
 )
 
-// Options says what to review. Their JSON form is the input of `assay review-worker`.
+// Options are the options of a review. Their JSON form is the input of `assay review-worker`.
 type Options struct {
 	Root  string   `json:"root"`            // directory; nothing outside of it is read
 	Paths []string `json:"paths,omitempty"` // files and directories below the root, with slashes; none is the root
@@ -155,7 +155,7 @@ type run struct {
 	constants *constants
 	progress  func(done, total int)
 
-	mu      sync.Mutex // for what follows
+	mu      sync.Mutex // of the next fields
 	skipped map[string]int
 	errors  []Error
 	dropped int // errors beyond maxErrors
@@ -187,7 +187,7 @@ func (r *run) add(e Error) {
 	r.errors = append(r.errors, e)
 }
 
-// limit notes once that a limit was reached.
+// limit records, once, that a limit was reached.
 func (r *run) limit(message string) {
 	r.mu.Lock()
 	reached := r.limits[message]
@@ -236,14 +236,14 @@ func (r *run) review(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// relation says which source files without a change a check of the whole repository needs.
+// relation selects the unchanged source files that a check of the whole repository needs.
 type relation struct {
 	check *check.Check
 	all   bool
 	texts [][]byte // a file needs one of them
 }
 
-// relations returns what the checks need after the files with a change have been read.
+// relations returns the unchanged files that the checks need, after the files with a change have been read.
 func (r *run) relations() []relation {
 	config := slices.ContainsFunc(r.configs, func(c *configfile.File) bool { return len(r.since.changes[c.Path]) > 0 })
 	var relations []relation
@@ -310,7 +310,7 @@ func (r *run) each(ctx context.Context, files []int, checks []*check.Check, repo
 	return ctx.Err()
 }
 
-// full reports whether a limit of the whole review was reached, and notes it.
+// full reports whether a limit of the whole review was reached, and records it.
 func (r *run) full() bool {
 	r.mu.Lock()
 	size, findings := r.bytes, len(r.places)
@@ -373,7 +373,7 @@ type pass struct {
 	file   file
 	source []byte
 	checks []*check.Check
-	report bool // findings, not only what checks keep
+	report bool // findings, not only the data that checks keep
 
 	parsed  bool
 	found   []check.Finding
@@ -382,7 +382,7 @@ type pass struct {
 	traits  trait
 	names   []string // of services
 
-	identities []identity // of what is found in an earlier version
+	identities []identity // of findings in an earlier version
 }
 
 // of returns the Pass of a check.
@@ -453,7 +453,7 @@ func (p *pass) config() {
 	}
 }
 
-// finish adds what the file has to the run.
+// finish adds the results of the file to the run.
 func (p *pass) finish() {
 	r := p.run
 	places := r.locate(p.file.path, p.source, p.found)
@@ -532,7 +532,7 @@ func (r *run) repository(i int, c *check.Check) {
 	r.places = append(r.places, places...)
 }
 
-// examine returns what the check of a whole repository finds, by file.
+// examine returns the findings of the check of a whole repository, by file.
 func examine(c *check.Check, kept []any, configs []*configfile.File) map[string][]check.Finding {
 	found := map[string][]check.Finding{}
 	n := 0

@@ -9,7 +9,7 @@ import (
 	"assay/internal/review/syntax"
 )
 
-// trait is what the bytes of a source file say about its telemetry.
+// trait is a property of a source file that its bytes show.
 type trait uint16
 
 // The traits. A file without any is not parsed.

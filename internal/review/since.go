@@ -31,7 +31,7 @@ func (c changes) touch(file string, first, last int) bool {
 	return slices.ContainsFunc(c[file], func(r lineRange) bool { return r.first <= last && first <= r.last })
 }
 
-// since is what differs between a commit and the files to review.
+// since holds the differences between a commit and the files to review.
 type since struct {
 	git     *git
 	commit  string
@@ -63,7 +63,7 @@ func (e gitError) Unwrap() error { return e.error }
 // gitTimeout limits a git command. Configuration and references of a repository may be pipes, which git waits for.
 const gitTimeout = 2 * time.Minute
 
-// changedSince returns what differs between a commit and the work tree that contains the root. Files that Git does not
+// changedSince returns the differences between a commit and the work tree that contains the root. Files that Git does not
 // track are new.
 func changedSince(ctx context.Context, root, ref string) (*since, error) {
 	g := &git{root: root}
@@ -119,7 +119,7 @@ func (g *git) commit(ctx context.Context, ref string) (string, error) {
 	return strings.TrimSpace(string(id)), err
 }
 
-// exitedWith reports whether an error is that of a command with this exit status.
+// exitedWith reports whether a command failed with this exit status.
 func exitedWith(err error, status int) bool {
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	return ok && exit.ExitCode() == status
@@ -160,7 +160,7 @@ func (g *git) filters(ctx context.Context) error {
 	return nil
 }
 
-// run calls read with what a git command prints.
+// run calls read with the output of a git command.
 func (g *git) run(ctx context.Context, read func(io.Reader) error, args ...string) error {
 	limit := cmp.Or(g.timeout, gitTimeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, gitError{fmt.Errorf("git %s did not finish within %v", args[0], limit)})
@@ -214,7 +214,7 @@ func (g *git) run(ctx context.Context, read func(io.Reader) error, args ...strin
 // maxOutput is the maximum size of a list that git prints.
 const maxOutput = 64 << 20
 
-// output returns what a git command prints.
+// output returns the output of a git command.
 func (g *git) output(ctx context.Context, args ...string) (text []byte, err error) {
 	err = g.run(ctx, func(r io.Reader) error {
 		if text, err = io.ReadAll(io.LimitReader(r, maxOutput+1)); err == nil && len(text) > maxOutput {
@@ -225,7 +225,7 @@ func (g *git) output(ctx context.Context, args ...string) (text []byte, err erro
 	return text, err
 }
 
-// limited keeps the start of what is written to it.
+// limited keeps the first bytes written to it.
 type limited struct {
 	text []byte
 	left int

@@ -26,7 +26,7 @@ const (
 	goContrib = "go.opentelemetry.io/contrib/instrumentation/"
 )
 
-// file is a source file with what it does with telemetry.
+// file is a source file with its uses of telemetry.
 type file struct {
 	*syntax.File
 	uses  *instrumentation.Uses
@@ -48,7 +48,7 @@ type file struct {
 // Code counts if it may run: constant conditions and jumps do not exclude it, and functions around it are used.
 //
 // The change must keep the boundary, all other telemetry, calls and returns, which may move within the file, and in Go leave no
-// variable or import without a use. It must not set up, replace or turn off what the process has of OpenTelemetry. Each import
+// variable or import without a use. It must not set up, replace or turn off the OpenTelemetry SDK of the process. Each import
 // that it adds has to be used, and to be of the standard library or of a dependency in a manifest above the file.
 func Lacks(ctx context.Context, root *os.Root, parser *treesitter.Parser, name string, before []byte, line int, b patch.Boundary) (string, error) {
 	changed, err := patch.Read(root, name)
@@ -144,7 +144,7 @@ func handler(n *syntax.Node) *syntax.Node {
 	return n
 }
 
-// codeName returns what distinguishes code of a boundary from other code, "" for what is none.
+// codeName returns the name that identifies the code of a boundary, "" for other code.
 func codeName(n *syntax.Node) string {
 	switch n.Kind {
 	case syntax.Call, syntax.New:
@@ -182,7 +182,7 @@ func spanStarts(f *file) map[*syntax.Node]bool {
 	return starts
 }
 
-// removed returns what telemetry a file no longer has.
+// removed returns the telemetry that a change removes from a file.
 func removed(was, is *file) string {
 	carry := func(f *file) (n int) {
 		for _, b := range f.uses.Boundaries {
@@ -247,7 +247,7 @@ type reach struct {
 	boundary patch.Boundary
 	made     bool                  // the facts know the boundary: its call makes a server, consumer or client
 	value    *syntax.Node          // the variable or field that gets the boundary's value, nil if none does
-	code     map[*syntax.Node]bool // the boundary, and what is registered on its value
+	code     map[*syntax.Node]bool // the boundary, and functions registered on its value
 	names    map[string]bool       // that occur in code, and in values of variables that do
 	users    map[*syntax.Node]bool // loops and functions that use the value, and functions that they call at once
 	callees  map[string]bool       // names of functions that users call
@@ -311,7 +311,7 @@ func (r *reach) holds(n *syntax.Node) bool {
 	return n != nil && r.value != nil && n != r.value && (n.Kind == syntax.Name || n.Kind == syntax.Member) && n.Text == r.value.Text
 }
 
-// spans returns the number of spans for what the boundary receives or sends.
+// spans returns the number of spans for the requests or messages of the boundary.
 func (r *reach) spans() (n int) {
 	if !r.ImportsAny(telemetryAPI[r.Language]...) {
 		return 0
@@ -476,7 +476,7 @@ func calls(f *file, name string) bool {
 	return false
 }
 
-// imports returns what is wrong with the imports that a change adds.
+// imports returns an error in the imports that a change adds.
 func imports(ctx context.Context, root *os.Root, was, is *file) (string, error) {
 	var dependencies []string
 	read := false
@@ -568,7 +568,7 @@ func provides(l syntax.Language, dependency, module string) bool {
 	}
 }
 
-// maxConfigBytes limits what is read of configuration files to find dependencies.
+// maxConfigBytes is the maximum size of the configuration files that are read for dependencies.
 const maxConfigBytes = 16 << 20
 
 // dependenciesOf returns the names of the dependencies in the manifests above a file, the nearest first. It stops at
@@ -590,12 +590,12 @@ func dependenciesOf(ctx context.Context, root *os.Root, name string) (all []stri
 			}
 			text, err := patch.Read(root, file)
 			if err != nil {
-				continue // a review says so
+				continue // a review reports it
 			}
 			if size += len(text); size > maxConfigBytes {
 				return all, nil
 			}
-			found, _ := configfile.Parse(file, text) // what it could read
+			found, _ := configfile.Parse(file, text) // the part that it can read
 			for _, f := range found {
 				if f.Kind != configfile.Manifest {
 					continue

@@ -12,7 +12,7 @@ import (
 	"assay/internal/review/syntax"
 )
 
-// lost returns what a file before the change does that the changed file no longer does: calls and returns, which may be
+// lost returns the calls and returns of a file that the change removes. They may be
 // at other places of the file. Like all that Lacks returns, it names lines and quotes no code: the reader may not see
 // all of it.
 func lost(was, is *file) string {
@@ -70,7 +70,8 @@ func lost(was, is *file) string {
 	return ""
 }
 
-// called returns the name of what code calls, "" if it is no call, or one that gets a context, which a span replaces.
+// called returns the name of the callee of a call. It returns "" for other code, and for a call with a context, which a span
+// replaces.
 func (f *file) called(n *syntax.Node) string {
 	if n.Kind != syntax.Call && n.Kind != syntax.New {
 		return ""
@@ -94,7 +95,7 @@ func (f *file) function(name string) string {
 	return name
 }
 
-// results returns what a return or a function without a block returns.
+// results returns the results of a return or of a function without a block.
 func results(n *syntax.Node) []*syntax.Node {
 	switch {
 	case n.Kind == syntax.Return:
@@ -122,7 +123,7 @@ func leaves(n *syntax.Node, visit func(*syntax.Node)) (calls bool) {
 	return calls
 }
 
-// silencers are names of the API and the SDK of OpenTelemetry that set up, replace or shut down what the process has.
+// silencers are names of the API and the SDK of OpenTelemetry that set up, replace or shut down the SDK of the process.
 var silencers = func() map[string]bool {
 	all := map[string]bool{}
 	for name := range strings.FieldsSeq(`disable shutdown Shutdown uninstrument uninstrument_app suppressTracing suppress_instrumentation suppress_http_instrumentation
@@ -139,7 +140,7 @@ var silencers = func() map[string]bool {
 // sdkSettings matches environment variables and properties of the SDK, and the global variable of the API for JavaScript.
 var sdkSettings = regexp.MustCompile(`^(OTEL_|opentelemetry\.js\.api\.|otel\.(sdk|javaagent|traces|metrics|logs|propagators)\b)`)
 
-// silenced returns what a change adds that may turn telemetry of the process off.
+// silenced returns the code that a change adds and that may turn off telemetry of the process.
 func silenced(was, is *file) string {
 	before := map[string]int{}
 	was.silencers(func(name string, _ *syntax.Node) bool {

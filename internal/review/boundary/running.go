@@ -28,7 +28,7 @@ type variable struct {
 	name  string
 }
 
-// running finds the code of a file that may run, which is all but what constant conditions and jumps exclude, and functions
+// running finds the code of a file that may run, which is all but the code that constant conditions and jumps exclude, and functions
 // that nothing uses. It visits each node once.
 type running struct {
 	*file
@@ -92,7 +92,7 @@ func outside(n *syntax.Node, names map[string]bool) {
 	}
 }
 
-// collect records the names of a node, and what it declares.
+// collect records the names of a node, and its declarations.
 func (r *running) collect(n *syntax.Node) {
 	switch n.Kind {
 	case syntax.Name:
@@ -135,7 +135,7 @@ func (r *running) pattern(scope, target *syntax.Node) {
 	}
 }
 
-// introduces returns the scope of the variables that an assignment or declaration introduces, nil if the source does not say so.
+// introduces returns the scope of the variables that an assignment or declaration introduces, nil if it is unknown.
 func (r *running) introduces(n *syntax.Node) *syntax.Node {
 	scope := r.scope(n)
 	if r.Language == syntax.Python || n.Kind == syntax.Declare || n.Type != "" || n.Text != "=" || scope == r.Root || n.Parent.Kind == syntax.Loop {
@@ -347,7 +347,7 @@ func (r *running) loop(n *syntax.Node) {
 		if h.Start > body.Start && r.Language != syntax.Python { // do {} while (false)
 			continue
 		}
-		over := h // what the loop goes over, or its condition
+		over := h // the operand of the loop, or its condition
 		if h.Kind == syntax.Assign {
 			if over = h.Value(); h.Text == "=" || h.Text == ":=" && over.Kind != syntax.List {
 				continue

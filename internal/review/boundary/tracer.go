@@ -63,8 +63,8 @@ func (o *origins) recorded(s *instrumentation.Span) bool {
 	return !o.uses.Noop(s.Start) && (len(o.functions[name]) == 0 || o.traced[name])
 }
 
-// real reports whether a tracer, or what it is taken from, comes from an import or from code that the file does not show:
-// not from a literal, a class or a function of the file, and not from what records nothing.
+// real reports whether a tracer, or the object that has it, comes from an import or from code outside of the file: not from
+// a literal, a class or a function of the file, and not from a no-op implementation.
 func (o *origins) real(n *syntax.Node) bool {
 	const maxDepth = 64 // variables and calls
 	is, ok := o.known[n]
@@ -193,7 +193,7 @@ func (o *origins) elsewhere(name string) bool {
 	}
 }
 
-// mayMake reports whether what is imported may be a real tracer, or make one: the standard library does not.
+// mayMake reports whether an imported object may be or create a real tracer. The standard library has none.
 func (o *origins) mayMake(i syntax.Import) bool {
 	return !instrumentation.NoopName(i.Path) && !instrumentation.NoopName(i.Member) &&
 		(o.Language == syntax.Go || strings.HasPrefix(i.Path, ".") || !standard(o.Language, i.Path))

@@ -11,7 +11,7 @@ import (
 	"assay/internal/safetext"
 )
 
-// Severity says how much a finding costs.
+// Severity is the severity of a finding.
 type Severity string
 
 // The severities, the worst first.
@@ -37,11 +37,11 @@ const (
 // Check is one check. Its functions are called by several goroutines at a time, for different files.
 type Check struct {
 	ID       string // kebab-case, as in `assay-ignore: ID`
-	Title    string // what is wrong, without a full stop: "Span name is built from variables"
+	Title    string // the defect, without a full stop: "Span name is built from variables"
 	Category string
 	Severity Severity
 	Rules    []string // the Instrumentation Score rules that the finding leads to
-	Why      string   // what it costs, in Markdown
+	Why      string   // its cost, in Markdown
 	Fix      string   // how to fix it, in Markdown
 	Fixable  bool     // a mechanical fix exists
 	Masked   bool     // the range of a finding is a secret: reports show asterisks in its place
@@ -64,7 +64,7 @@ type Finding struct {
 	File     string
 	// Start and End are the byte range to mark in the file. The first line of the range is the finding's line.
 	Start, End int
-	// Subject is what the finding is about, without position: a span name, an attribute key, a metric name, a
+	// Subject is the subject of the finding, without position: a span name, an attribute key, a metric name, a
 	// component. It is part of the finding's identity, so it stays when lines move. It never holds a sensitive value.
 	Subject string
 	// About follows the title of the check in the title of the finding; default the subject. It is not part of the identity.
@@ -72,8 +72,8 @@ type Finding struct {
 	// Symbol is the function, class, service or document around the place, "" if none is. It is part of the
 	// identity as well.
 	Symbol  string
-	Message string // one sentence: what is wrong here
-	// Names are what telemetry would show: they join the finding to insights.
+	Message string // one sentence about the defect
+	// Names are names that appear in telemetry. They join the finding to insights.
 	Names Names
 	// Fix is the mechanical fix: edits of this file, none if there is none.
 	Fix []Edit
@@ -102,7 +102,7 @@ type Edit struct {
 	Text       string
 }
 
-// Pass is what a check has for one file.
+// Pass is the input of a check for one file, and collects its findings.
 type Pass struct {
 	Check  *Check
 	report func(Finding)
@@ -171,10 +171,10 @@ func Symbol(n *syntax.Node) string {
 	return name
 }
 
-// RepositoryPass is what a check has for the whole repository.
+// RepositoryPass is the input of a check for the whole repository, and collects its findings.
 type RepositoryPass struct {
 	Pass
-	Kept    []any              // what the check kept, in the order of paths
+	Kept    []any              // the data that the check kept, in the order of paths
 	Configs []*configfile.File // all configuration files, in the order of paths
 }
 

@@ -115,7 +115,7 @@ var collectorConfig = &Check{
 	},
 }
 
-// collectorFile is a Collector configuration with what it defines and uses.
+// collectorFile is a Collector configuration with its definitions and references.
 type collectorFile struct {
 	file      *configfile.File
 	defined   map[string]map[string][2]*yaml.Node // section, id: key and value
@@ -126,7 +126,8 @@ type collectorFile struct {
 	renames   int
 }
 
-// collectorDirectory has what the Collector configurations of one directory define and use: a Collector may merge them.
+// collectorDirectory has the definitions and references of the Collector configurations of one directory, which a Collector
+// may merge.
 type collectorDirectory struct {
 	used, defined map[string]bool // "section id", and "section" for a section that is not visible
 	parts         int             // configurations without pipelines
@@ -330,7 +331,7 @@ func (c *collectorFile) isDefined(section, id string) bool {
 	return c.directory.defined[section+" "+id] || c.directory.defined[section]
 }
 
-// references reports what pipelines and service.extensions name and no section defines.
+// references reports components that pipelines and service.extensions refer to and no section defines.
 func (c *collectorFile) references(p *Pass) {
 	if c.file.Partial {
 		return
@@ -487,7 +488,7 @@ func (c *collectorFile) unbatched() []collectorPipeline {
 	return lacking
 }
 
-// batches reports whether an exporter makes batches, or settings that are not visible may say so.
+// batches reports whether an exporter batches, or may do so by settings that are not visible.
 func batches(exporter *yaml.Node) bool {
 	if n := configfile.Resolve(exporter); n != nil && n.Kind == yaml.ScalarNode && n.Tag != "!!null" {
 		return true
@@ -500,7 +501,7 @@ func batches(exporter *yaml.Node) bool {
 	return configfile.Get(exporter, "batcher") != nil && configfile.Text(configfile.Get(exporter, "batcher", "enabled")) != "false"
 }
 
-// podUID reports k8sattributes that leaves out the uid, which it adds unless extract.metadata says otherwise, and a
+// podUID reports k8sattributes that leaves out the uid, which it adds unless extract.metadata omits it, and a
 // Collector on Kubernetes that gets telemetry of applications and adds nothing about their pods.
 func (c *collectorFile) podUID(p *Pass, elsewhere bool) {
 	processors := c.ofType("processors", "k8sattributes")

@@ -33,7 +33,7 @@ var notProduction = regexp.MustCompile(`(?i)(^|[/._-])(dev|devel|development|loc
 // production matches a path or value that names production.
 var production = regexp.MustCompile(`(?i)(^|[/._-])(prod|production|prd|live)([/._-]|$)`)
 
-// project is a directory with a manifest, and what is below it up to the next one.
+// project is a directory with a manifest, with the directories below it that have none.
 type project struct {
 	dir       string
 	manifests []*configfile.File
@@ -122,7 +122,7 @@ func (ps *projects) deploys(f *configfile.File, service string) (*project, bool)
 	return at, at != nil
 }
 
-// serviceWords removes what names of services and directories differ in.
+// serviceWords removes the parts in which names of services and directories differ.
 func serviceWords(name string) string {
 	name = strings.ToLower(strings.NewReplacer("-", "", "_", "", ".", "").Replace(name))
 	for _, word := range []string{"service", "server", "svc", "app"} {
@@ -133,12 +133,12 @@ func serviceWords(name string) string {
 	return name
 }
 
-// isDeployment reports whether a file says how something runs.
+// isDeployment reports whether a file describes how a program is run.
 func isDeployment(f *configfile.File) bool {
 	return slices.Contains([]configfile.Kind{configfile.Dockerfile, configfile.Compose, configfile.Kubernetes, configfile.HelmValues, configfile.Env}, f.Kind)
 }
 
-// isExample reports whether an environment file is a template for others: .env.example.
+// isExample reports whether an environment file is a template: .env.example.
 func isExample(f *configfile.File) bool {
 	return exampleNames.MatchString(strings.ToLower(path.Base(f.Path)))
 }

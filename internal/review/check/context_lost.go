@@ -133,7 +133,7 @@ var contextParams = setOf("ctx context parentContext parent_context parent_ctx p
 // ofContext matches types of contexts and of requests.
 var ofContext = regexp.MustCompile(`(Context|Request|Exchange)\b|^any$`)
 
-// withoutParent returns what says that a span has no parent: {root: true}, setNoParent().
+// withoutParent returns the code that makes a span a root span: {root: true}, setNoParent().
 func withoutParent(u *instrumentation.Uses, s *instrumentation.Span) *syntax.Node {
 	switch u.File.Language {
 	case syntax.JavaScript, syntax.TypeScript:
@@ -333,7 +333,7 @@ func startsSpan(u *instrumentation.Uses, n *syntax.Node) bool {
 	return i < len(u.Spans) && u.Spans[i].Start.End <= n.End
 }
 
-// methodsOfServices are words of what a program calls with the context of a request: repositories and other services.
+// methodsOfServices are words in names of objects that programs call with the context of a request: repositories, services.
 var methodsOfServices = setOf("repo repository repositories svc service services store storage dao gateway api stub")
 
 // contextCalls are functions of clients that get a context.

@@ -159,7 +159,7 @@ func (w *enclosure) pythonUnit(n *syntax.Node) string {
 	if bytes.Contains(w.source, []byte("\n\t")) {
 		unit = "\t"
 	}
-	if of := n.Parent.Parent; of != nil { // what the block belongs to
+	if of := n.Parent.Parent; of != nil { // the owner of the block
 		if u, ok := strings.CutPrefix(w.indent(n.Start), w.indent(of.Start)); ok && u != "" {
 			unit = u
 		}

@@ -11,7 +11,7 @@ import (
 	"assay/internal/rules/semconv"
 )
 
-// unitOf returns the unit that the conventions give a metric, or that a word of its name says; "" if neither does.
+// unitOf returns the unit of a metric by the conventions or by a word of its name, "" if neither has one.
 func unitOf(text string) string {
 	if m, ok := semconv.LookupMetric(text); ok && m.Unit != "" {
 		return m.Unit
@@ -82,7 +82,7 @@ func setUnit(u *instrumentation.Uses, i *instrumentation.Instrument, unit string
 }
 
 // withoutUnit returns a metric's name without a word that is its unit, "" if nothing, or only a namespace, would be left:
-// shop of shop.bytes does not say what it measures.
+// shop of shop.bytes does not name a measurement.
 func withoutUnit(metric string, isUnit func(word string) bool) string {
 	parts := strings.FieldsFunc(metric, func(r rune) bool { return r == '.' || r == '_' || r == '-' || r == '/' })
 	for i := len(parts) - 1; i >= 0; i-- {

@@ -244,7 +244,7 @@ func (f *flow) try(n *syntax.Node, in int) int {
 		}
 	}
 	if f.endsIn(finally) {
-		// What is ended in Finally is ended on each path, also where a condition asks for the span.
+		// A span that is ended in Finally is ended on each path, also below a condition on the span.
 		return f.quiet(n, in)
 	}
 	f.handlers += min(len(catches), 1)

@@ -63,7 +63,7 @@ var (
 		vendor engine rule policy peer member raft deployment pipeline repository repo runner cell bus port sensor meter collector agent validator`)
 )
 
-// unbounded returns what a metric attribute holds that has no limited set of values, "" for none, with its severity.
+// unbounded returns the kind of an unbounded value of a metric attribute, "" for a bounded one, and the severity.
 func unbounded(u *instrumentation.Uses, a *instrumentation.Attribute, key string) (string, Severity) {
 	if a.Value == nil || flags[strings.ToLower(name(a.Node))] || constant(u, a.Value) || packageValue(u, a.Value) || routeTemplate(u, a.Value) {
 		return "", ""
@@ -80,7 +80,7 @@ func unbounded(u *instrumentation.Uses, a *instrumentation.Attribute, key string
 	return unboundedName(valueWords(a.Value))
 }
 
-// idLike reports whether an expression is hidden only because its last word is id or that of an address.
+// idLike reports whether an expression is hidden only because its last word is id or a word for an address.
 func idLike(n *syntax.Node) bool {
 	return setOf("id ids source url uri").any([]string{last(words(name(n))), last(valueWords(n))})
 }
@@ -117,7 +117,7 @@ func valueWords(n *syntax.Node) []string {
 	return nil
 }
 
-// unboundedName returns what a name stands for that has no limited set of values.
+// unboundedName returns the kind of an unbounded value by its name.
 func unboundedName(w []string) (string, Severity) {
 	if len(w) == 0 || hidingWords.any(w[:len(w)-1]) {
 		return "", ""
@@ -177,10 +177,11 @@ func unboundedName(w []string) (string, Severity) {
 	return "", ""
 }
 
-// remote are words before an address that say that it is that of a client.
+// remote are words before "address" for the address of a client.
 var remote = setOf("client remote user visitor caller sender")
 
-// unboundedValue returns what an expression makes: a time, a new id, the text of an error, the path of a request.
+// unboundedValue returns the kind of an unbounded value by its expression: a time, a new id, the text of an error, the path
+// of a request.
 func unboundedValue(u *instrumentation.Uses, n *syntax.Node, depth int) string {
 	if depth == 0 {
 		return ""
@@ -252,7 +253,7 @@ func timeType(u *instrumentation.Uses, n *syntax.Node) bool {
 	return def != nil && setOf("Time Instant Date datetime LocalDateTime OffsetDateTime ZonedDateTime")[def.Type[strings.LastIndex(def.Type, ".")+1:]]
 }
 
-// timeName reports whether a name is that of a point in time.
+// timeName reports whether a name is for a point in time.
 func timeName(s string) bool {
 	w := words(s)
 	return last(w) == "timestamp" || last(w) == "at" && len(w) > 1 || last(w) == "date" && len(w) > 1

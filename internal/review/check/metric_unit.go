@@ -74,7 +74,7 @@ func creation(u *instrumentation.Uses, i *instrumentation.Instrument) (start, en
 	return n.Start, n.End
 }
 
-// unitWords are words at the end of names that say the unit.
+// unitWords are words for units at the end of names.
 var unitWords = map[string]string{
 	"seconds": "s", "second": "s", "sec": "s", "secs": "s", "milliseconds": "ms", "millis": "ms", "ms": "ms", "msec": "ms", "microseconds": "us", "micros": "us", "us": "us",
 	"nanoseconds": "ns", "nanos": "ns", "ns": "ns", "minutes": "min", "hours": "h", "days": "d", "bytes": "By", "byte": "By",
@@ -82,7 +82,7 @@ var unitWords = map[string]string{
 	"requests": "{request}", "request": "{request}", "errors": "{error}", "connections": "{connection}", "messages": "{message}", "items": "{item}",
 }
 
-// unitHint returns the unit that a name says, for a message.
+// unitHint returns the unit in a name, for a message.
 func unitHint(text, kind string) string {
 	if m, ok := semconv.LookupMetric(text); ok && m.Unit != "" {
 		return fmt.Sprintf("; the conventions give it `%s`", m.Unit)

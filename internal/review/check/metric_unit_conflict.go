@@ -69,7 +69,7 @@ var metricUnitConflict = &Check{
 	},
 }
 
-// instrumentUse is what one place says of a metric.
+// instrumentUse is the declaration of a metric in one place.
 type instrumentUse struct {
 	metric, scope, kind, file, symbol string
 	unit, bounds                      string

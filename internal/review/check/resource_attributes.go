@@ -86,13 +86,13 @@ type resourceFact struct {
 	service    string // literal service.name
 	opaque     bool
 	javascript bool
-	partial    bool // it says nothing about a service
+	partial    bool // it does not describe a service
 }
 
-// benchmarks matches directories of programs whose telemetry is that of no service.
+// benchmarks matches directories of programs that are not services.
 var benchmarks = regexp.MustCompile(`(^|/)(benchmarks?|bench|jmh|perf|load-?tests?)/`)
 
-// partialResource reports whether a resource says nothing about a service: a detector or provider of resources contributes
+// partialResource reports whether a resource does not describe a service: a detector or provider of resources contributes
 // to one, and a benchmark or development has no service.
 func partialResource(u *instrumentation.Uses, n *syntax.Node) bool {
 	if benchmarks.MatchString(u.File.Path) {
@@ -129,7 +129,7 @@ func detectsResources(class *syntax.Node) bool {
 	})
 }
 
-// contributes reports whether a resource is merged into one that a function gets, or is what a class for a resource returns:
+// contributes reports whether a resource is merged into one that a function gets, or is the result of a resource class:
 // CloudFoundryResource.
 func contributes(u *instrumentation.Uses, n *syntax.Node) bool {
 	if call := n.Parent; call != nil && call.Kind == syntax.Call {
@@ -180,7 +180,7 @@ func missing(sets ...*attributeSet) []string {
 	})
 }
 
-// deployed is what the deployment files give a service.
+// deployed has the resource attributes of a service in the deployment files.
 type deployed struct {
 	attributeSet
 	name   string
@@ -394,7 +394,7 @@ func (p *RepositoryPass) reportDeployment(d *deployed, keys []string, code bool)
 	})
 }
 
-// collectorImages matches the images of what receives telemetry.
+// collectorImages matches the images of programs that receive telemetry.
 var collectorImages = regexp.MustCompile(`collector|otelcol|otel-agent|jaeger|grafana|tempo|prometheus|loki|alloy`)
 
 // telemetryVariable reports whether a variable shows that the service has an SDK of OpenTelemetry.
@@ -450,7 +450,7 @@ func (p *RepositoryPass) sdkResource(f *configfile.File, s *attributeSet) {
 	}
 }
 
-// givenByCollector adds what processors of a Collector put on the resources of all services.
+// givenByCollector adds the attributes that processors of a Collector put on the resources of all services.
 func givenByCollector(f *configfile.File, s *attributeSet) {
 	for name, processor := range configfile.Pairs(configfile.Get(f.YAML, "processors")) {
 		switch componentType(name.Value) {
@@ -474,7 +474,7 @@ func givenByCollector(f *configfile.File, s *attributeSet) {
 	}
 }
 
-// givenByText adds what a template or the patches of a kustomization set, to services that are not known.
+// givenByText adds the attributes that a template or the patches of a kustomization set on unknown services.
 func givenByText(f *configfile.File, s *attributeSet) {
 	if bytes.Contains(f.Source, []byte("OTEL_SERVICE_NAME")) {
 		s.add("service.name")
@@ -492,7 +492,7 @@ func givenByText(f *configfile.File, s *attributeSet) {
 	s.all = s.all || !named // its value comes from elsewhere
 }
 
-// givenBySpring adds what application.properties and application.yaml set for the starters of Spring and Quarkus.
+// givenBySpring adds the attributes that application.properties and application.yaml set for the starters of Spring and Quarkus.
 func givenBySpring(f *configfile.File, s *attributeSet) {
 	for name, key := range map[string]string{
 		"spring.application.name": "service.name", "quarkus.application.name": "service.name", "otel.service.name": "service.name",

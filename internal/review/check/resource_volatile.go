@@ -84,7 +84,7 @@ func ofOtherSignals(detector *syntax.Node, functions map[*syntax.Node]providers)
 	return in.others && !in.metrics && resource != "" && !in.returned[resource]
 }
 
-// providers are what a function makes.
+// providers are the providers that a function creates.
 type providers struct {
 	metrics, others bool
 	returned        map[string]bool // variables that it returns
@@ -115,7 +115,7 @@ type volatileDetector struct {
 	name       string
 }
 
-// volatileDetectors are detectors of Go, JavaScript, Python and Java with what they put on a resource.
+// volatileDetectors are detectors of Go, JavaScript, Python and Java with the volatile attributes that they add.
 var volatileDetectors = map[string]string{
 	"WithProcess": "the command line and a description of the runtime", "WithProcessCommandArgs": "the command line",
 	"WithProcessRuntimeDescription": "a description of the runtime", "WithOS": "a description of the operating system", "WithOSDescription": "a description of the operating system",

@@ -138,7 +138,7 @@ func (p *Pass) secretsInSettings(f *configfile.File) {
 }
 
 // secretInExporterHeaders reports the credentials in the headers of an SDK configuration, which are a list of names and
-// values, or a text. It returns false for what is neither.
+// values, or a text. It returns false for other nodes.
 func (p *Pass) secretInExporterHeaders(f *configfile.File, above []string, key, value *yaml.Node) bool {
 	path := strings.Join(append(above[:len(above):len(above)], key.Value), ".")
 	switch {
@@ -319,17 +319,17 @@ func secretInConnection(value string) bool {
 	return m != nil && secretValue(m[1], 8)
 }
 
-// typed matches what people type for development: a word and some digits.
+// typed matches passwords for development: a word and some digits.
 var typed = regexp.MustCompile(`^[A-Za-z]+[@_#!-]?\d{1,4}[@_#!-]?$`)
 
 // dummy matches parts of values that stand for a credential, or that only development uses.
 var dummy = regexp.MustCompile(`(?i)change[_-]?(me|this|it)|example|placeholder|your|dummy|fake|sample|insert|replace|redact|todo|secret|passw|passphrase|admin|guest|default|localhost|xxx|1234567|abcdefg?$|^abc|foo|bar|qwerty|test|demo|local|dev|minio|postgres|mysql|mongo|rabbit|redis|<|>|\*\*\*|\.\.\.|insecure|not[_-]?a|some[_-]|my[_-]|token$|^token|key$|here$`)
 
-// spelled matches values of any length whose words say that they stand for a credential, or that only development uses them.
+// spelled matches values of any length that are placeholders of a credential, or for development, by their words.
 var spelled = regexp.MustCompile(`(?i)(^|[-_.])(development|dev|testing|test|demo|example|sample|dummy|fake|placeholder|insecure|changeme)[-_.][a-z]+[-_.]`)
 
 // secretValue reports whether a literal value under the name of a credential is one: it is as random as a generated
-// password. What people type for development is none.
+// password. A password for development is none.
 func secretValue(value string, least int) bool {
 	value = strings.TrimSpace(value)
 	if len(value) < least || len(value) > 10_000 || strings.ContainsAny(value, " \t") && len(value) < 100 || spelled.MatchString(value) {

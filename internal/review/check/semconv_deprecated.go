@@ -111,7 +111,7 @@ var semconvDeprecated = &Check{
 	},
 }
 
-// onlyRead reports whether the name of an attribute is that of a key that other packages do not see and that the file only
+// onlyRead reports whether the name of an attribute is a key that other packages do not see and that the file only
 // reads: attributes.get(HTTP_METHOD), attribute.Key == methodKey.
 func onlyRead(u *instrumentation.Uses, n *syntax.Node, reads map[string]bool) bool {
 	def := n.Parent.Assignment()
@@ -188,7 +188,7 @@ func (p *Pass) renameAttribute(u *instrumentation.Uses, a *instrumentation.Attri
 	return append(edits, more...)
 }
 
-// newValues are the values that an attribute's successor has instead of those of a deprecated one, "" where it has none.
+// newValues maps values of a deprecated attribute to those of its successor, "" for none.
 // All other values stay.
 var newValues = map[string]map[string]string{
 	"db.system": {

@@ -12,7 +12,7 @@ import (
 	"assay/internal/rules/sensitive"
 )
 
-// What names of variables, fields and keys say about their value. A name counts by its last words, without separators.
+// Words in the names of variables, fields and keys. A name counts by its last words, without separators.
 var sensitiveNames = func() map[string]string {
 	m := map[string]string{}
 	for what, names := range map[string]string{
@@ -42,22 +42,22 @@ var sensitiveNames = func() map[string]string {
 }()
 
 var (
-	// hidingWords before a name say that the value is derived: has_email, hashed_password, num_tokens.
+	// hidingWords before a name are for derived values: has_email, hashed_password, num_tokens.
 	hidingWords = setOf(`has is was with without no not needs need requires require required should can allow allows enable enabled
 		disable disabled use uses missing valid invalid validate verify verified verifies check send sends sent reset change changed
 		forgot update updated confirm confirmed hash hashed masked mask redacted redact encrypted encrypt obfuscated anonymized sanitized
 		sanitize scrubbed hidden fake dummy num count len length size max min total template templates event sha256 md5 digest last4
 		fingerprint pseudo pseudonymized attr column skip rotate create generate delete revoke new parse expired`)
-	// tokenWords before "token" say that it gives no access.
+	// tokenWords before "token" are for tokens that give no access.
 	tokenWords = setOf(`page next prev previous continuation continue resume sync cursor cancellation cancel cancelation csrf xsrf xcsrf lex lexer
 		parser parse syntax stop start end prompt completion input output unk eos bos pad mask current curr cur first last unexpected
 		expected design style theme special fencing lease leader ack watch checkpoint shard barrier generation pagination idempotency
 		request client_request task d string word text left right close open separator delimiter literal keyword comment peek look ahead lookahead
 		ring partition change skip marker reservation limiter slot consistency delivery zed zedtoken scan scroll watermark feature balance balancer lb precommit since
 		to from batch stream transaction coap`)
-	// accountWords before "email" say that it is the name of an account of a program.
+	// accountWords before "email" are for accounts of programs.
 	accountWords = setOf("client service serviceaccount bot support noreply")
-	// derived are last words of names and callees whose values hide what they are made of.
+	// derived are last words of names and callees whose values hide their inputs.
 	derived = setOf(`len length size count hash hashed hashcode sha sha1 sha256 sha512 md5 hmac digest checksum fingerprint mask masked redact
 		redacted obfuscate obfuscated sanitize sanitized anonymize anonymized scrub encrypt encrypted hide censor pseudonymize bool boolean
 		exists empty present contains type kind name id ids status enabled verified valid typeof kobj kref kobjs ref sizeof bcrypt
@@ -69,7 +69,7 @@ var (
 	// showers are methods and fields whose value still shows their receiver.
 	showers = setOf(`string tostring value get orelse text unwrap strip trim lower upper tolowercase touppercase getvalue expose_secret
 		stringvalue trimspace decode plaintext reveal`)
-	// accessors are functions that return what a name stands for.
+	// accessors are functions that return the value for a name.
 	accessors = setOf(`get getenv lookupenv getheader header formvalue postformvalue query param params getparameter getattribute
 		getproperty getstring postform values cookie form environ getheaderstring queryparam pathvalue getor field getfirst peek claim getclaim`)
 	// parsing are words of functions whose tokens are part of a language or a text.
@@ -92,13 +92,13 @@ func hidden(before []string, what string) bool {
 	})
 }
 
-// actions are words before "token" that say what it permits.
+// actions are words before "token" for the actions that it permits.
 var actions = setOf("reset change verify confirm update create generate invite delete")
 
 // tokenPaths are words of files whose tokens are part of a design or of a limit.
 var tokenPaths = setOf("design theme themes styles limit limits ratelimit")
 
-// sensitiveWords returns what a name of these words stands for, "" if for nothing sensitive.
+// sensitiveWords returns the kind of sensitive data in a value with a name of these words, "" for none.
 func sensitiveWords(w []string) string {
 	for k := min(3, len(w)); k > 0; k-- {
 		what, ok := sensitiveNames[strings.Join(w[len(w)-k:], "")]
@@ -117,7 +117,7 @@ func sensitiveWords(w []string) string {
 // personalKeys are the keys of the registry whose values are personal data by definition.
 var personalKeys = map[string]string{"user.email": "an e-mail address", "user.full_name": "a person's name"}
 
-// sensitiveKey returns what the key of an attribute or of a field of a log record says that its value is.
+// sensitiveKey returns the kind of sensitive data in an attribute or a field of a log record by its key, "" for none.
 func sensitiveKey(key string) string {
 	if what, ok := personalKeys[key]; ok {
 		return what
@@ -132,7 +132,7 @@ func sensitiveKey(key string) string {
 	if what := sensitiveWords(w); what != "" {
 		return what
 	}
-	// The rules on telemetry know more names, such as session_id. Words that say that the value is derived still count.
+	// The rules on telemetry have more names, such as session_id. Words for derived values still count.
 	if sensitive.Named([]byte(key), []byte("q7Zk-example-value")) == sensitive.NamedSecret && !hidingWords.any(w[:max(len(w)-1, 0)]) &&
 		!strings.HasSuffix(last(w), "token") {
 		return "a secret"
@@ -140,7 +140,7 @@ func sensitiveKey(key string) string {
 	return ""
 }
 
-// hides reports whether an expression cannot show what its names say: a comparison, a length, a hash, a flag.
+// hides reports whether an expression does not show the values that it names: a comparison, a length, a hash, a flag.
 func hides(u *instrumentation.Uses, n *syntax.Node) bool {
 	switch n.Kind {
 	case syntax.Bool, syntax.Number, syntax.Null, syntax.Func:
@@ -183,7 +183,7 @@ func hides(u *instrumentation.Uses, n *syntax.Node) bool {
 	return false
 }
 
-// argumentsHide reports whether the arguments of a call that keeps them hide what their names say, apart from constants,
+// argumentsHide reports whether the arguments of a call that keeps them hide the values that they name, apart from constants,
 // or the second one changes the first one: JSON.stringify(user, redact).
 func argumentsHide(u *instrumentation.Uses, call *syntax.Node) bool {
 	args := call.Args()
@@ -251,14 +251,14 @@ func constant(u *instrumentation.Uses, n *syntax.Node) bool {
 // keeps reports whether a call returns a text that shows its arguments or its receiver.
 func keeps(n *syntax.Node) bool { return keepers[strings.ToLower(name(n))] }
 
-// exposes returns what sensitive value an expression shows, "" if none. It goes by names, through calls that keep the
+// exposes returns the kind of sensitive data that an expression shows, "" for none. It goes by names, through calls that keep the
 // value and through the definitions of variables.
 func exposes(u *instrumentation.Uses, n *syntax.Node) string { return exposesIn(u, n, 6) }
 
 // maxExposing limits the parts of an expression that are looked at.
 const maxExposing = 16
 
-// firstExposed returns what the first of the expressions exposes that exposes anything.
+// firstExposed returns the kind of sensitive data of the first of the expressions that shows any.
 func firstExposed(u *instrumentation.Uses, nodes []*syntax.Node, depth int) string {
 	for _, n := range nodes[:min(len(nodes), maxExposing)] {
 		if what := exposesIn(u, n, depth); what != "" {
@@ -425,7 +425,7 @@ var sessionCookies = setOf("session sess sessionid sid token auth jwt remember")
 // nameLists are words of variables whose members are names of settings, headers and fields.
 var nameLists = setOf("names constants consts")
 
-// keyOwners are words before "keys" that say whose names they are.
+// keyOwners are words before "keys" for lists of names.
 var keyOwners = setOf("env environment header headers config field attr attribute attributes metadata query storage cookie var param")
 
 // nameList reports whether an expression is a member of a list of names, such as envKeys.ApiKey: the name of a setting

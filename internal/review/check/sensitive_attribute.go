@@ -48,7 +48,7 @@ var sensitiveAttribute = &Check{
 // flags are the methods that make attributes of flags and numbers with a fraction.
 var flags = setOf("bool boolean float64 double boolkey doublekey booleankey boolslice")
 
-// sensitiveAttributeValue returns what sensitive value an attribute holds, "" for none.
+// sensitiveAttributeValue returns the kind of sensitive data in the value of an attribute, "" for none.
 func sensitiveAttributeValue(u *instrumentation.Uses, a *instrumentation.Attribute, key string) string {
 	if flags[strings.ToLower(name(a.Node))] || a.Key.Kind == syntax.Call && flags[strings.ToLower(name(a.Key))] {
 		return ""
@@ -91,22 +91,22 @@ func sensitiveAttributeValue(u *instrumentation.Uses, a *instrumentation.Attribu
 	return ""
 }
 
-// unlikeIDs are values of which a variable id is none: a key that names one of them says more than the variable.
+// unlikeIDs are kinds of values other than ids: a key that names one of them counts more than a variable named id.
 var unlikeIDs = map[string]bool{"an e-mail address": true, "a phone number": true, "a password": true}
 
-// bareID reports whether a value is a variable id, whose name does not say of what.
+// bareID reports whether a value is a variable named id without another word.
 func bareID(n *syntax.Node) bool { return n.Kind == syntax.Name && strings.EqualFold(n.Text, "id") }
 
-// cryptoWords are last words of names of what is traded as a token.
+// cryptoWords are last words of names for cryptocurrency tokens.
 var cryptoWords = setOf("addr address contract symbol price balance amount pair supply decimals")
 
-// unrelatedToken reports whether the name of a value says that it is a token without access.
+// unrelatedToken reports whether a value is a token without access by its name.
 func unrelatedToken(n *syntax.Node) bool {
 	w := words(name(n))
 	return last(w) == "token" && tokenWords.any(w[:len(w)-1]) || cryptoWords[last(w)]
 }
 
-// attributeNames returns what telemetry shows of an attribute.
+// attributeNames returns the names that an attribute has in telemetry.
 func attributeNames(u *instrumentation.Uses, a *instrumentation.Attribute, key string) Names {
 	n := Names{AttributeKey: key}
 	if a.Span != nil {

@@ -57,7 +57,7 @@ func toTerminal(call *syntax.Node) bool {
 // maxParts limits the arguments of a log statement, and the parts of one, that are checked.
 const maxParts = 64
 
-// sensitiveRecord returns the part of a log statement that is sensitive, and what it is.
+// sensitiveRecord returns the sensitive part of a log statement, and the kind of its data.
 func sensitiveRecord(u *instrumentation.Uses, l instrumentation.Log) (*syntax.Node, string) {
 	parts := l.Args
 	if l.Message != nil {
@@ -77,10 +77,10 @@ func sensitiveRecord(u *instrumentation.Uses, l instrumentation.Log) (*syntax.No
 	return sensitiveFormat(u, parts)
 }
 
-// notThere matches messages about something that does not exist: what they name is a name.
+// notThere matches messages about something that does not exist, which have its name, not its value.
 var notThere = regexp.MustCompile(`(?i)\b(not found|no such|does not exist|doesn't exist|unknown)\b`)
 
-// missingSecret reports whether a message says that a secret or key of some name is missing.
+// missingSecret reports whether a message is about a missing secret or key.
 func missingSecret(u *instrumentation.Uses, message *syntax.Node) bool {
 	if message == nil {
 		return false
@@ -188,7 +188,7 @@ func sensitivePart(u *instrumentation.Uses, n *syntax.Node, depth int) (*syntax.
 	return nil, ""
 }
 
-// masking are methods of loggers that write what a type chooses to show of itself.
+// masking are methods of loggers that let a type choose its text.
 var masking = setOf(`WithRequest Object EmbedObject Stringer Inline WithContext Ctx WithError WithOptions Join join
 	New`)
 
@@ -201,7 +201,7 @@ var responses = setOf("res resp response reply")
 // labelled matches the name before a value at the end of a text: "password: ", "token=".
 var labelled = regexp.MustCompile(`([\w.-]+)["']?\s*[:=]\s*["'\[(<]?$`)
 
-// sensitiveField returns what a field of a log record holds by its key.
+// sensitiveField returns the kind of sensitive data in a field of a log record by its key.
 func sensitiveField(u *instrumentation.Uses, key string, value *syntax.Node) string {
 	what := sensitiveKey(key)
 	if what == "" || hides(u, value) || shortened(value) || maskedBy(value.Parent) || otherSession(u, key, value) || constant(u, value) || isError(value) || packageValue(u, value) ||
@@ -233,7 +233,7 @@ func shortened(n *syntax.Node) bool {
 	return false
 }
 
-// maskedBy reports whether a call is a method of a logger that masks what it gets: WithSensitiveField.
+// maskedBy reports whether a call is a method of a logger that masks its argument: WithSensitiveField.
 func maskedBy(call *syntax.Node) bool {
 	return call != nil && call.Kind == syntax.Call && setOf("sensitive masked redacted redact mask").any(words(name(call)))
 }
@@ -276,13 +276,14 @@ func sensitiveFormat(u *instrumentation.Uses, parts []*syntax.Node) (*syntax.Nod
 var (
 	requestWords = setOf("req request httprequest")
 	configWords  = setOf("config configuration cfg conf settings appconfig")
-	// programs are names of what has the configuration of a program, or the request with its headers in the errors of a client of HTTP.
+	// programs are names of objects that have the configuration of a program, or, in errors of an HTTP client, the request with its
+	// headers.
 	programs = setOf("this self cls app application server process error err e")
-	// ownWords before "config" say that it is the configuration of a program.
+	// ownWords before "config" are for the configuration of a program.
 	ownWords = setOf("app application global full main my loaded")
 )
 
-// whole returns what an expression is that holds all of a request, its headers, a configuration or the environment.
+// whole returns the kind of an expression that holds a whole request, its headers, a configuration or the environment.
 func whole(u *instrumentation.Uses, n *syntax.Node) string {
 	for range 4 {
 		switch n.Kind {
@@ -381,7 +382,7 @@ func made(def *syntax.Node) bool {
 	return v.Kind == syntax.Call || v.Kind == syntax.New
 }
 
-// loadsConfig reports whether the definition of a configuration is a parameter, or what a function has loaded.
+// loadsConfig reports whether the definition of a configuration is a parameter, or the result of a function that loads it.
 func loadsConfig(def *syntax.Node) bool {
 	if def.Kind != syntax.Assign {
 		return true
@@ -490,7 +491,7 @@ func packageName(u *instrumentation.Uses, n *syntax.Node) bool {
 }
 
 var (
-	// headerOwners are words before "headers" that say that they are headers of HTTP or RPC.
+	// headerOwners are words before "headers" for headers of HTTP or RPC.
 	headerOwners = setOf("http https request req response res incoming outgoing raw all auth authorization forwarded forward upstream client extra default custom api grpc proxy base common merged final")
 	// mapTypes are types of maps and of anything.
 	mapTypes = setOf("map dict record any object mapping multi metadata")

@@ -171,7 +171,7 @@ func throwsIn(block *syntax.Node) bool {
 	return has(direct(block), func(c *syntax.Node) bool { return c.Kind == syntax.Throw })
 }
 
-// caughtOutside reports whether a Try of the function around a node has a Catch, which gets what the node throws.
+// caughtOutside reports whether a Try of the function around a node has a Catch, which gets the errors of the node.
 func caughtOutside(n, fn *syntax.Node) bool {
 	for p := n; p.Parent != nil && p != fn; p = p.Parent {
 		if up := p.Parent; up.Kind == syntax.Try && up.Body() == p && slices.ContainsFunc(up.Children, func(c *syntax.Node) bool { return c.Kind == syntax.Catch }) {
@@ -184,7 +184,7 @@ func caughtOutside(n, fn *syntax.Node) bool {
 // answerNames are names of the status of an answer of another service.
 var answerNames = setOf("ok status statusCode StatusCode status_code getStatusCode is_success isSuccessful IsSuccess")
 
-// answerPath reports whether an If is the path of an answer of another service that says that it failed:
+// answerPath reports whether an If handles a response of another service with the status of a failure:
 // if (!response.ok) { throw new Error("..."); }.
 func answerPath(u *instrumentation.Uses, n *syntax.Node) bool {
 	if n.Kind != syntax.If {
@@ -243,7 +243,7 @@ func recordsLater(fn *syntax.Node, spans []*instrumentation.Span) bool {
 var recording = setOf(`RecordError SetStatus recordException setStatus record_exception set_status RecordException
 	SetError setError recordError`)
 
-// recordedBefore reports whether the path around a condition is that of the same error and has recorded it:
+// recordedBefore reports whether the path around a condition handles the same error and has recorded it:
 // if err != nil { span.RecordError(err); if err != nil { return err } }.
 func recordedBefore(u *instrumentation.Uses, n, err, fn *syntax.Node, spans []*instrumentation.Span) bool {
 	for at := n; at.Parent != nil && at.Parent != fn; at = at.Parent {
@@ -322,7 +322,7 @@ func isLogCall(recv *syntax.Node) bool {
 	return strings.HasPrefix(w, "log") || w == "slog" || w == "zap" || w == "klog"
 }
 
-// neutral are methods of a span that say nothing about an error.
+// neutral are methods of a span that do not depend on an error.
 var neutral = setOf(`End end SetAttributes setAttribute setAttributes set_attribute set_attributes AddEvent addEvent
 	add_event SetName updateName update_name SpanContext spanContext getSpanContext IsRecording isRecording is_recording
 	get_span_context AddLink TracerProvider makeCurrent setAllAttributes`)
@@ -362,11 +362,11 @@ func looksUp(call *syntax.Node, w []string) bool {
 // decisions are words of functions whose errors are answers about the caller.
 var decisions = setOf("auth authz authn authorization access permission permissions claims valid request limit limits quota allowed")
 
-// inputFunctions are first words of functions whose errors say that their input is invalid.
+// inputFunctions are first words of functions whose errors are about invalid input.
 var inputFunctions = setOf("validate verify parse decode unmarshal")
 
-// goFailure returns the error of a condition of Go, and the block that runs if there is one: that of an If or of a Case of a
-// switch without a value for `err != nil`, an else after `err == nil`, or a default next to such a Case. It returns nil for others.
+// goFailure returns the error of a condition in Go, and the block that runs if it is not nil: the block of an If or of a Case of a
+// switch without a value for `err != nil`, an else after `err == nil`, or a default next to such a Case. It returns nil otherwise.
 func goFailure(u *instrumentation.Uses, n *syntax.Node) (err, block *syntax.Node) {
 	if u.File.Language != syntax.Go {
 		return nil, nil
@@ -440,7 +440,7 @@ func goErrorPath(u *instrumentation.Uses, err, block *syntax.Node) bool {
 	return returns
 }
 
-// benignBranch reports whether an If returns what is missing or invalid: if errors.Is(err, sql.ErrNoRows) { return nil }. The
+// benignBranch reports whether an If handles missing data or invalid input: if errors.Is(err, sql.ErrNoRows) { return nil }. The
 // code after it is the path of other errors.
 func benignBranch(n *syntax.Node) bool {
 	if n.Kind != syntax.If || len(n.Children) != 2 || n.Children[0].Kind == syntax.Operator && n.Children[0].Text != "==" || !benign(n.Children[0]) {
@@ -464,12 +464,12 @@ func errorMaker(n *syntax.Node) bool {
 	return slices.Contains(w, "error") || slices.Contains(w, "errorf") || slices.Contains(w, "wrap") || slices.Contains(w, "wrapf")
 }
 
-// benignNames say that an error is an answer: the input is invalid, or something is missing.
+// benignNames are names of errors that are answers: the input is invalid, or something is missing.
 var benignNames = setOf(`InvalidArgument NotFound AlreadyExists ErrNotFound StatusBadRequest StatusNotFound
 	StatusUnauthorized StatusForbidden StatusConflict ErrNoRows Unauthenticated PermissionDenied
 	StatusUnprocessableEntity FailedPrecondition`)
 
-// benign reports whether a returned error says that the input is invalid or that something is missing.
+// benign reports whether a returned error is about invalid input or something missing.
 func benign(n *syntax.Node) bool {
 	for c := range n.All(syntax.Name, syntax.Member) {
 		if benignNames[c.Text] {
@@ -496,7 +496,7 @@ func mentionsInput(n *syntax.Node) bool {
 	return false
 }
 
-// serverErrors are codes of answers that say that the server failed.
+// serverErrors are status codes for a failure of the server.
 var serverErrors = setOf("StatusInternalServerError StatusBadGateway StatusServiceUnavailable INTERNAL_SERVER_ERROR SC_INTERNAL_SERVER_ERROR HTTP_500_INTERNAL_SERVER_ERROR BAD_GATEWAY SERVICE_UNAVAILABLE 500 502 503")
 
 // logsError reports whether a block logs at the level of an error, or answers a request with an error of the server.
@@ -621,7 +621,7 @@ func awaited(call *syntax.Node, s *instrumentation.Span) bool {
 	return slices.ContainsFunc(s.Ends[:min(len(s.Ends), maxSpans)], func(e *syntax.Node) bool { return e.Within(top) })
 }
 
-// marksError reports whether a block says on the span that the operation failed, without recording the error: it sets an
+// marksError reports whether a block marks the span as failed without recording the error: it sets an
 // attribute such as error, or adds an event.
 func marksError(block *syntax.Node, spans []*instrumentation.Span) bool {
 	return slices.ContainsFunc(calls(block), func(c *syntax.Node) bool {

@@ -193,7 +193,7 @@ func buildsName(u *instrumentation.Uses, n *syntax.Node) *syntax.Node {
 	return nil
 }
 
-// builder returns what new StringBuilder("a").append(b).toString() builds, nil for other calls.
+// builder returns the parts of new StringBuilder("a").append(b).toString(), nil for other calls.
 func builder(n *syntax.Node) *syntax.Node {
 	built := &syntax.Node{Kind: syntax.Template, Start: n.Start, End: n.End, Parent: n.Parent}
 	at, method := n.Method()
@@ -215,7 +215,7 @@ func builder(n *syntax.Node) *syntax.Node {
 	return built
 }
 
-// appended returns what a variable holds after an assignment that appends to it.
+// appended returns the parts of a variable after an assignment that appends to it.
 func appended(u *instrumentation.Uses, last *syntax.Node) *syntax.Node {
 	built := &syntax.Node{Kind: syntax.Template, Start: last.Start, End: last.End, Parent: last.Parent}
 	for def := last; def != nil && def.Kind == syntax.Assign && len(def.Targets()) == 1 && len(built.Children) < maxNameParts; {
@@ -247,18 +247,18 @@ var (
 		content data repo repository value val person student patient phone city zip zipcode postcode`)
 	// namedThings have names of which there are few, although there are many of the things.
 	namedThings = setOf("prompt query request message msg statement input session order text index value val error err exception data item key arg param parameter count number time account repository repo")
-	// representations are last words that do not change what a value is.
+	// representations are last words for another representation of the same value.
 	representations = setOf("name string str text value val raw label display full short normalized originalname")
-	// kinds are words before "id" that say that there are few.
+	// kinds are words before "id" for ids with few values.
 	kinds = setOf("template type model action event tool plugin provider category rule stage partition shard worker thread process queue topic agent handler chain feature flag region resource permission")
 )
 
-// variety says how many values an expression has.
+// variety is the number of values of an expression, roughly.
 type variety uint8
 
 const (
 	few     variety = iota
-	unclear         // the code does not say
+	unclear         // not known from the code
 	varied          // many, by a name that is sometimes one of few
 	unlimited
 )
@@ -313,7 +313,7 @@ func nameParts(n *syntax.Node) []*syntax.Node {
 	return n.Children
 }
 
-// operands returns what an expression concatenates or formats.
+// operands returns the expressions that an expression concatenates or formats.
 func operands(n *syntax.Node) []*syntax.Node {
 	var out []*syntax.Node
 	for len(out) < 4*maxNameParts && n.Kind == syntax.Operator && n.Text == "+" && len(n.Children) == 2 {

@@ -61,7 +61,7 @@ var spanNoise = &Check{
 	},
 }
 
-// unitWordsOfWork name what a consumer handles one at a time, or a try that is worth a span.
+// unitWordsOfWork are words for a unit of work that a consumer handles, or for a try that is worth a span.
 var unitsOfWork = setOf(`msg msgs message messages event events job jobs task tasks batch batches request requests req delivery deliveries attempt attempts retry retries record
 	records tick ticker ticks conn update updates notification notifications command commands work stream chan channel queue ch poll test tests tc
 	migration migrations step steps stage stages phase chunk page pages plugin hook`)
@@ -108,7 +108,7 @@ func inLoop(s *instrumentation.Span) bool {
 	return !leaves
 }
 
-// small name what a program has many of, so that a span for each is noise whatever the round does.
+// small are words for objects that a program has many of. A span for each of them is noise.
 var small = setOf(`item items row rows line lines entry entries element elements field fields value values product products order orders user users
 	customer customers word words number numbers point points`)
 
@@ -175,7 +175,7 @@ func subjectOf(s *instrumentation.Span) string {
 	return ""
 }
 
-// stores are words of names of what a method gets a value from: a cache, a repository, a client.
+// stores are words in names of sources of values: a cache, a repository, a client.
 var stores = setOf("repo repository cache db database store storage client api session conn connection redis service svc dao http requests axios objects manager provider registry backend remote queue pool mapper gateway")
 
 // reads reports whether a method that is pure for a value in memory reads from elsewhere: repository.get(id), requests.get(url).

@@ -25,8 +25,8 @@ type repeatedFact struct {
 var callWords = setOf(`http https get post put delete patch request call fetch api rest rpc grpc db database sql query select insert update postgres postgresql pg mysql redis
 	mongo mongodb cache execute exec set client axios requests httpx jdbc`)
 
-// repeats returns the libraries whose instrumentation has a span for what a manual span is around, none if the span is around
-// more than one call of a client or has a name that tells more than the call.
+// repeats returns the libraries whose instrumentation already has a span for the code in a manual span. It returns none if the
+// span contains more than one call of a client, or if its name adds information.
 func repeats(u *instrumentation.Uses, s *instrumentation.Span) []string {
 	named := subjectOf(s)
 	if named == "" || s.Kind == "server" || s.Kind == "consumer" || !callWords.any(words(named)) {
@@ -61,7 +61,7 @@ func repeats(u *instrumentation.Uses, s *instrumentation.Span) []string {
 	return libraries
 }
 
-// receiver returns what a method is called on, or nil.
+// receiver returns the receiver of a method call, or nil.
 func receiver(call *syntax.Node) *syntax.Node {
 	recv, _ := call.Method()
 	return recv
@@ -149,7 +149,7 @@ func orEmpty(n *syntax.Node) *syntax.Node {
 	return n
 }
 
-// firstName returns the first name of what a call calls: axios of axios.get(...).
+// firstName returns the first name of the callee of a call: axios of axios.get(...).
 func firstName(call *syntax.Node) string {
 	if n := call.Callee().Inner(syntax.Member); n.Kind == syntax.Name {
 		return n.Text

@@ -54,7 +54,7 @@ var spanNotEnded = &Check{
 	},
 }
 
-// droppedScopes reports the calls of Java that make the span or context of a variable the current one and drop what ends that:
+// droppedScopes reports the calls in Java that make the span or context of a variable the current one and drop the scope:
 // span.makeCurrent();
 func (p *Pass) droppedScopes(u *instrumentation.Uses) {
 	for n := range u.File.Root.All(syntax.Call) {

@@ -99,7 +99,7 @@ type (
 	}
 )
 
-// keepInstrumentation keeps what a file says about the instrumentation of its project.
+// keepInstrumentation keeps the data of a file on the instrumentation of its project.
 func keepInstrumentation(p *Pass, u *instrumentation.Uses) {
 	if len(u.Instrumented) > 0 {
 		p.Keep(instrumentedFact{u.File.Path, u.Instrumented})
@@ -179,7 +179,7 @@ var automaticMarks = [][]byte{
 	[]byte("skywalking-go-agent"), []byte("skywalking-python"),
 }
 
-// clients are the vendors whose libraries are clients. The tracers of the others instrument libraries by themselves.
+// clients are the vendors whose libraries are clients. The tracers of other vendors instrument libraries by themselves.
 var clients = []string{"OpenTracing", "OpenCensus", "Jaeger", "Zipkin"}
 
 // wrapper matches packages of a repository that start spans for their callers.
@@ -188,7 +188,7 @@ var wrapper = regexp.MustCompile(`(?i)/(otel|tracing|telemetry|opentelemetry|tra
 // notService matches files of programs that serve nothing but their user.
 var notService = regexp.MustCompile(`(?i)(^|/)(cli|commands?|management|migrations?|seeds?|seeders?|mocks?|tools?|scripts?|hack|oauth|bin|util|utils|testutils?|testhelpers?|plugins?)(/|$)`)
 
-// instrumentedProject is what instruments a project.
+// instrumentedProject holds the instrumentation of a project.
 type instrumentedProject struct {
 	all       bool
 	telemetry bool
@@ -197,7 +197,7 @@ type instrumentedProject struct {
 	manual    map[string]bool
 }
 
-// coverage is what instruments the projects of a repository.
+// coverage holds the instrumentation of the projects of a repository.
 type coverage struct {
 	projects *projects
 	of       func(*project) *instrumentedProject
@@ -206,7 +206,8 @@ type coverage struct {
 	manual   map[string]bool // directories with spans around calls of clients
 }
 
-// instrumentedBy returns what instruments the projects of a repository, by their dependencies, the code and the deployment files.
+// instrumentedBy returns the instrumentation of the projects of a repository, by their dependencies, the code and the deployment
+// files.
 func instrumentedBy(p *RepositoryPass) *coverage {
 	ps := projectsOf(p.Configs)
 	byProject := map[*project]*instrumentedProject{}
@@ -366,7 +367,7 @@ func (p *project) title() string {
 	return ""
 }
 
-// library reports whether the manifest of a project is that of a package for other programs.
+// library reports whether the manifest of a project describes a package for other programs.
 func (p *project) library() bool {
 	for _, m := range p.manifests {
 		switch {
@@ -433,7 +434,7 @@ func operational(u *instrumentation.Uses, server *syntax.Node) bool {
 	return mentions && routes > 0 && routes <= maxRoutes
 }
 
-// module notes a dependency or import that has to do with OpenTelemetry. Own code uses one that is direct.
+// module records a dependency on OpenTelemetry, or an import of it. Only direct ones are used by the project's own code.
 func (i *instrumentedProject) module(name string, direct bool) {
 	for _, a := range automatic {
 		if strings.HasPrefix(name, a) {

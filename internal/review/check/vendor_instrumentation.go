@@ -23,7 +23,7 @@ var vendorInstrumentation = &Check{
 		"Where it runs beside OpenTelemetry, traces break at each boundary between the two.",
 	Fix: "Migrate to the OpenTelemetry API and SDK. The shims for OpenTracing and OpenCensus let both run in one process during the migration.",
 	Config: func(p *Pass, f *configfile.File) {
-		// A shim depends on what it replaces. Central package management lists versions, the projects use them.
+		// A shim depends on the library that it replaces. Central package management lists versions, the projects use them.
 		if f.Kind != configfile.Manifest || isShim(f.Path) || strings.EqualFold(path.Base(f.Path), "Directory.Packages.props") {
 			return
 		}

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// version is what a manifest says about the version of a dependency: an operator and a lower bound.
+// version is the version of a dependency in a manifest: an operator and a lower bound.
 type version struct {
 	operator            string // "" and "==" for exact, "^", "~", "~=", "~>", ">=" and the like
 	major, minor, patch int    // -1 where the manifest has none

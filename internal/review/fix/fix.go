@@ -105,7 +105,7 @@ func (f *file) add(ctx context.Context, parser *treesitter.Parser, findings []re
 	return nil
 }
 
-// fits reports whether the fix of a finding lies in the file and does not overlap with one of the others.
+// fits reports whether the fix of a finding lies in the file and does not overlap with another fix.
 func (f *file) fits(finding review.Finding) bool {
 	for _, e := range finding.Detail.Edits {
 		if e.Start < 0 || e.End < e.Start || e.End > len(f.Before) {
@@ -165,7 +165,7 @@ func (f *file) editsOverlap(a, b udiff.Edit) bool {
 	return a != b && a.Start < b.End && b.Start < a.End
 }
 
-// removes reports whether an edit removes what another one changes: bytes in its range, or the indentation of its lines.
+// removes reports whether an edit removes the bytes that another one changes, or the indentation of its lines.
 func (f *file) removes(e, other udiff.Edit) bool {
 	switch {
 	case e.New != "" || e.Start == e.End:

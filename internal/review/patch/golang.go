@@ -62,7 +62,7 @@ func removeImport(source []byte, n *syntax.Node) udiff.Edit {
 // packages returns the names before a dot in a Go file, those in types included, which have no nodes.
 func packages(source []byte) map[string]bool {
 	all := map[string]bool{}
-	tree, _ := parser.ParseFile(token.NewFileSet(), "", source, parser.SkipObjectResolution) // of a broken file, what parses
+	tree, _ := parser.ParseFile(token.NewFileSet(), "", source, parser.SkipObjectResolution) // of a broken file, the part that parses
 	if tree == nil {
 		return all
 	}

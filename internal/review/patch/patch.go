@@ -29,11 +29,11 @@ type Patch struct {
 	Steps []Step `json:"steps,omitempty"` // in the order of files and lines
 }
 
-// Step is one part of a change, or what a change leaves to people.
+// Step is one part of a change, or a task that a change leaves to people.
 type Step struct {
 	File string `json:"file"`           // below the root, with slashes; "" if it is about the repository
 	Line int    `json:"line,omitempty"` // before the change, from 1; 0 if it is about the file
-	Text string `json:"text"`           // what is done, or what is left and why
+	Text string `json:"text"`           // the change, or the task with the reason
 	Open bool   `json:"open,omitempty"` // left to people
 	// Boundary is set in an open step that a language model may take.
 	Boundary Boundary `json:"boundary,omitzero"`
@@ -354,7 +354,7 @@ type replacement struct {
 	mode fs.FileMode
 }
 
-// undone removes and restores what was written.
+// undone removes written files and restores replaced ones.
 func (w *writing) undone() (err error) {
 	for _, f := range slices.Backward(w.undo) {
 		err = errors.Join(err, f())
@@ -362,7 +362,7 @@ func (w *writing) undone() (err error) {
 	return err
 }
 
-// prepare writes a file that is new, with its directories, or what a file is to be replaced by.
+// prepare writes a new file, with its directories, or the replacement of a file.
 func (w *writing) prepare(f *File) error {
 	name := filepath.FromSlash(f.Path)
 	if f.Created {

@@ -16,7 +16,7 @@ import (
 const maxDepth = 1000
 
 // Parse parses a file: one of Go as ParseGo does, others with the parser, whose errors it returns. A file with syntax errors
-// gives the tree of what could be parsed, marked as broken.
+// gives the tree of the parts that parse, marked as broken.
 func Parse(ctx context.Context, p *treesitter.Parser, name string, language Language, source []byte) (*File, error) {
 	grammar := treesitter.JavaScript
 	switch language {

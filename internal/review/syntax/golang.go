@@ -17,7 +17,7 @@ import (
 	"assay/internal/review/treesitter"
 )
 
-// ParseGo parses a Go file. A file with syntax errors gives the tree of what could be parsed, marked as broken. The error is
+// ParseGo parses a Go file. A file with syntax errors gives the tree of the parts that parse, marked as broken. The error is
 // treesitter.ErrTooComplex for a file that is TooDeep.
 func ParseGo(name string, source []byte) (*File, error) {
 	fset := token.NewFileSet()

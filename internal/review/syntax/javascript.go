@@ -159,7 +159,7 @@ func (j javaScript) expression(i int32) *Node {
 	case "call_expression":
 		n := j.node(Call, i, append([]*Node{j.field(i, "function")}, j.arguments(i)...)...)
 		if f := n.Children[0]; f.Kind == Await && len(f.Children) == 1 && j.ChildByField(i, "type_arguments") >= 0 {
-			// The grammar takes await f<T>(x) for the call of what is awaited.
+			// The grammar parses await f<T>(x) as a call of the awaited expression.
 			n.Children[0], n.Start = f.Children[0], f.Children[0].Start
 			return &Node{Kind: Await, Start: f.Start, End: n.End, Children: []*Node{n}}
 		}

@@ -106,7 +106,7 @@ func (p python) loop(i int32, header *Node) []*Node {
 	return out
 }
 
-// targets returns what the left side of an assignment gives a value.
+// targets returns the targets on the left side of an assignment.
 func (p python) targets(i int32) []*Node {
 	if i >= 0 && p.Kind(i) == "pattern_list" {
 		return p.exprs(p.named(i))

@@ -45,10 +45,10 @@ func LanguageOf(file string) Language {
 	return Unknown
 }
 
-// Kind is what a node is.
+// Kind is the kind of a node.
 type Kind uint8
 
-// The kinds of nodes. "Children" names what Node.Children holds, "Text" what Node.Text holds. Parentheses, type
+// The kinds of nodes. "Children" are the contents of Node.Children, "Text" those of Node.Text. Parentheses, type
 // conversions without a call (`x as T`, `x!`, `<T>x`, `(T) x` of Java), pointers, addresses (`&x`, `*x`) and expression
 // statements have no node: their operand stands in their place.
 const (
@@ -98,7 +98,7 @@ type Node struct {
 	Kind       Kind
 	depth      uint16 // below the root
 	Start, End int    // byte offsets in the source
-	Text       string // what Kind says
+	Text       string // depends on Kind
 	// Type is the declared type as the source has it, for Param, Assign and Declare; the result types for Func. The
 	// first Param of a Go method is its receiver.
 	Type     string
@@ -134,7 +134,7 @@ type File struct {
 	// "nonlocal", or "future" for an import of __future__. Parent is the function around the statement, nil if there is
 	// none. Children are the names of global and nonlocal.
 	Statements []*Node
-	// Broken is set when parts of the file could not be parsed. The others are there.
+	// Broken is set when parts of the file could not be parsed. The tree has the other parts.
 	Broken bool
 	// Unparsed is set when the tree lacks code. In JavaScript and TypeScript, an error within a line makes a file broken and not
 	// unparsed: the grammars do not have all of the language, such as entities in JSX.
@@ -249,7 +249,7 @@ const (
 )
 
 // Exhausted reports whether the methods of the file and of its nodes have taken too many steps. Since then, All ends early,
-// and what was found is not complete.
+// and the findings are not complete.
 func (f *File) Exhausted() bool { return f.steps > baseSteps+stepsPerByte*len(f.Source) }
 
 // count counts steps. It reports whether more may be taken. A node that is in no file has no limit.
@@ -478,7 +478,7 @@ func (n *Node) Within(outer *Node) bool {
 	return false
 }
 
-// Callee returns what a Call or New calls.
+// Callee returns the callee of a Call or New.
 func (n *Node) Callee() *Node { return n.Children[0] }
 
 // Args returns the arguments of a Call or New, and none for a node without children.
@@ -514,7 +514,7 @@ func (n *Node) Method() (receiver *Node, name string) {
 	return nil, ""
 }
 
-// Targets returns what an Assign or Declare gives a value.
+// Targets returns the targets of an Assign or Declare.
 func (n *Node) Targets() []*Node {
 	if n.Kind == Assign {
 		return n.Children[:len(n.Children)-1]

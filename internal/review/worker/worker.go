@@ -32,9 +32,9 @@ type Request struct {
 type Change struct {
 	Fix        []string        `json:"fix,omitempty"` // ids of findings to fix
 	Instrument instrument.Kind `json:"instrument,omitempty"`
-	Name       string          `json:"name,omitempty"` // of the repository, for Instrument; "" for that of the directory
+	Name       string          `json:"name,omitempty"` // of the repository, for Instrument; "": the name of the directory
 	Migrate    bool            `json:"migrate,omitempty"`
-	// Parse are paths of changed files. They make no change; the response says which of them do not parse.
+	// Parse are paths of changed files. They make no change; the response lists those that do not parse.
 	Parse []string `json:"parse,omitempty"`
 	// Boundary asks whether the files of Parse add telemetry to a boundary.
 	Boundary *Boundary `json:"boundary,omitempty"`
@@ -61,7 +61,7 @@ type Response struct {
 	Broken []string `json:"broken,omitempty"`
 	// Lacks is why the files that can be parsed add no telemetry to Change.Boundary, "" if they do.
 	Lacks string `json:"lacks,omitempty"`
-	// Paths and Configurations are the answer to Change.List, sorted. Configurations are configurations of what runs: no
+	// Paths and Configurations are the answer to Change.List, sorted. Configurations are configurations of programs that run: no
 	// manifests and Dockerfiles.
 	Paths          []string `json:"paths,omitempty"`
 	Configurations []string `json:"configurations,omitempty"`
@@ -124,13 +124,13 @@ func configures(root *os.Root, name string) bool {
 	if err != nil || syntax.LanguageOf(name) != syntax.Unknown {
 		return false
 	}
-	parsed, _ := configfile.Parse(name, text) // what it could read
+	parsed, _ := configfile.Parse(name, text) // the part that it can read
 	return len(parsed) > 0 && !slices.ContainsFunc(parsed, func(f *configfile.File) bool {
 		return f.Kind == configfile.Manifest || f.Kind == configfile.Dockerfile
 	})
 }
 
-// check says what is wrong with the files of Change.Parse.
+// check returns the errors in the files of Change.Parse.
 func (r *Response) check(ctx context.Context, req *Request) (err error) {
 	root, err := os.OpenRoot(req.Root)
 	if err != nil {
@@ -160,7 +160,7 @@ func Make(ctx context.Context, c Change, opt review.Options, parser *treesitter.
 		findings = slices.DeleteFunc(slices.Clone(findings), func(f review.Finding) bool { return !slices.Contains(c.Fix, f.ID) })
 		return fix.Make(ctx, root, parser, findings)
 	}
-	files, err := review.ListFiles(ctx, root, opt.Ignore, c.Migrate) // tests use what is migrated as well
+	files, err := review.ListFiles(ctx, root, opt.Ignore, c.Migrate) // tests use migrated code as well
 	if err != nil {
 		return nil, err
 	}

@@ -14,9 +14,9 @@ import (
 //go:embed examples
 var examples embed.FS
 
-// Example is a small repository with what the check reports in it.
+// Example is a small repository with the expected findings.
 type Example struct {
-	Name string `yaml:"name"` // what it shows: "constant name, id as attribute"
+	Name string `yaml:"name"` // "constant name, id as attribute"
 	// Findings are the places that the check reports, as "path:line". None is a near miss.
 	Findings []string `yaml:"findings"`
 	// Files are the texts by path. GoFile completes a Go file without a package clause.
