@@ -43,6 +43,7 @@ type Limiter struct {
 	answers *fair.Limiter         // bytes of large responses by organization
 	paid    map[string]time.Time  // by key of a rate: when it has caught up with its requests and frames
 	sweep   int                   // number of these keys at which the ones without a debt are forgotten
+	ending  int                   // connections that were closed to make room, after their response
 	closed  uint64                // to make room
 	refused uint64                // for lack of room
 
@@ -81,6 +82,7 @@ type Conn struct {
 	payer        string // over HTTP/1.1: organization of the request in flight, or of the last one; "" if it has none yet
 	owed         int    // over HTTP/1.1: by the next request without an organization
 	responding   bool   // over HTTP/1.1: a response waits
+	ending       bool   // counts in limiter.ending
 	requests     int    // in flight
 	place        *list.Element
 	removed      bool
@@ -249,6 +251,10 @@ func (c *Conn) Write(p []byte) (int, error) {
 func (c *Conn) Close() error {
 	c.limiter.mu.Lock()
 	c.limiter.remove(c)
+	if c.ending {
+		c.ending = false
+		c.limiter.ending--
+	}
 	c.limiter.mu.Unlock()
 	return c.Conn.Close()
 }
@@ -286,8 +292,10 @@ func (l *Limiter) add(of net.Conn) *Conn {
 		} else {
 			l.closed++
 			l.remove(evicted)
-			if evicted.responding { // it closes the connection
-				evicted = nil
+			if evicted.responding && l.ending < l.cfg.Limit/8 {
+				evicted.ending = true
+				l.ending++
+				evicted = nil // the response closes the connection
 			}
 		}
 	}

@@ -29,12 +29,18 @@ type remote struct {
 	net.Conn
 	addr   string
 	closed bool
+	until  time.Time // deadline
 }
 
 func (r *remote) RemoteAddr() net.Addr { return address(r.addr) }
 
 func (r *remote) Close() error {
 	r.closed = true
+	return nil
+}
+
+func (r *remote) SetDeadline(t time.Time) error {
+	r.until = t
 	return nil
 }
 

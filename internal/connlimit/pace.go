@@ -125,7 +125,11 @@ func (p *paced) Write(b []byte) (int, error) {
 func (p *paced) settle() {
 	if !p.settled {
 		p.settled = true
-		if evicted := p.conn.settle(p.cost, p.ctx.Done()); evicted || p.ctx.Err() != nil {
+		evicted := p.conn.settle(p.cost, p.ctx.Done())
+		if evicted {
+			_ = p.conn.SetDeadline(time.Now().Add(maxEnding)) // it may be closed
+		}
+		if evicted || p.ctx.Err() != nil {
 			p.Header().Set("Connection", "close")
 		}
 	}
@@ -136,6 +140,9 @@ func (p *paced) end() {
 	p.settle()
 	p.conn.late(0)
 }
+
+// maxEnding is the time for the response on an evicted connection, and for reading the rest of the request's body.
+const maxEnding = time.Second
 
 // Turn waits until the rate of an organization allows a request in flight. It returns an error with CodeUnavailable when
 // ctx ends or the connection is closed before.

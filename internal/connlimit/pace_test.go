@@ -5,6 +5,7 @@ package connlimit
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -563,30 +564,47 @@ func TestHalfClosed(t *testing.T) {
 	})
 }
 
-// TestEvictedResponse: a request whose response waits is responded to when its connection gives way to another one.
+// TestEvictedResponse checks that a waiting response is sent when its connection is evicted, for a limited number of
+// connections at a time, and that such a connection does not stay open for its client.
 func TestEvictedResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := New(Config{Limit: 1})
-		first := &remote{addr: "1"}
-		l.add(first).pace(own, nil)
+		const limit = 8 // one connection that ends
+		l := New(Config{Limit: limit})
+		var conns [2]*Conn
+		var clients [2]*remote
+		var answers [2]*httptest.ResponseRecorder
+		var handling sync.WaitGroup
+		for i := range conns {
+			clients[i], answers[i] = &remote{addr: strconv.Itoa(i)}, httptest.NewRecorder()
+			conns[i] = l.add(clients[i])
+			conns[i].pace(own, nil)
+		}
+		for i := range limit - 2 {
+			l.add(&remote{addr: fmt.Sprint("idle ", i)})
+		}
 		l.paid[""] = time.Now().Add(time.Hour)
 		began := time.Now()
-		w := httptest.NewRecorder()
-		var handling sync.WaitGroup
-		handling.Go(func() {
-			l.Paced(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })).
-				ServeHTTP(w, &http.Request{RemoteAddr: "1"})
-		})
+		for i, w := range answers {
+			handling.Go(func() {
+				l.Paced(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })).
+					ServeHTTP(w, &http.Request{RemoteAddr: strconv.Itoa(i)})
+			})
+		}
 		synctest.Wait()
-		require.Zero(t, w.Body.Len())
-		require.NotNil(t, l.add(&remote{addr: "2"}))
+		require.Zero(t, answers[0].Body.Len())
+		require.NotNil(t, l.add(&remote{addr: "new"}))
+		require.NotNil(t, l.add(&remote{addr: "newer"}))
+		require.True(t, clients[1].closed, "above the limit")
 		handling.Wait()
 		require.Zero(t, time.Since(began))
-		require.Equal(t, "ok", w.Body.String())
-		require.Equal(t, "close", w.Header().Get("Connection"))
-		require.False(t, first.closed, "before the response")
+		require.Equal(t, "ok", answers[0].Body.String())
+		require.Equal(t, "close", answers[0].Header().Get("Connection"))
+		require.False(t, clients[0].closed, "before the response")
+		require.Equal(t, began.Add(maxEnding), clients[0].until)
 		open, closed, _ := l.Stats()
-		require.Equal(t, 1, open)
-		require.EqualValues(t, 1, closed)
+		require.Equal(t, limit, open)
+		require.EqualValues(t, 2, closed)
+		require.NoError(t, conns[0].Close())
+		require.Zero(t, l.ending)
 	})
 }
