@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -53,6 +54,8 @@ func TestHeaderLimit(t *testing.T) {
 			res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 			require.NoError(t, err, "%s, %s", name, what)
 			require.Equal(t, header.want, res.StatusCode, "%s, %s", name, what)
+			_, err = io.Copy(io.Discard, res.Body)
+			require.NoError(t, err, "%s, %s: the connection is reset", name, what)
 			require.NoError(t, res.Body.Close())
 			require.NoError(t, conn.Close())
 		}

@@ -247,6 +247,17 @@ func (c *Conn) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// CloseWrite ends the sending side. Servers call it before Close, so that clients can read a response to a request that was
+// not read to its end.
+func (c *Conn) CloseWrite() error { return closeWrite(c.Conn) }
+
+func closeWrite(c net.Conn) error {
+	if half, ok := c.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
 // Close implements net.Conn.
 func (c *Conn) Close() error {
 	c.limiter.mu.Lock()

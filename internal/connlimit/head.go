@@ -111,6 +111,15 @@ func (c *httpConn) Read(p []byte) (int, error) {
 	}
 }
 
+// CloseWrite is like that of Conn. With TLS, it sends the end of the encrypted data too.
+func (c *httpConn) CloseWrite() error {
+	err := closeWrite(c.Conn)
+	if c.of.secure != nil {
+		err = errors.Join(err, c.of.CloseWrite())
+	}
+	return err
+}
+
 // receive returns what is left of the last read, or reads.
 func (c *httpConn) receive(p []byte) (int, error) {
 	if len(c.rest) > 0 {

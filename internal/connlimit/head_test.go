@@ -98,7 +98,9 @@ func TestManyLinesRace(t *testing.T) {
 				sent = strings.TrimSuffix(lines(16<<10), "\r\n")
 			}
 			_, err = io.WriteString(conn, sent)
-			require.NoError(t, err)
+			if before < 2 { // otherwise the server may close the connection before
+				require.NoError(t, err)
+			}
 			res, err := http.ReadResponse(answers, nil)
 			require.NoError(t, err)
 			if before == 1 {
@@ -109,6 +111,8 @@ func TestManyLinesRace(t *testing.T) {
 			}
 			require.Equal(t, http.StatusRequestHeaderFieldsTooLarge, res.StatusCode)
 			require.True(t, res.Close)
+			_, err = io.Copy(io.Discard, res.Body)
+			require.NoError(t, err)
 			require.NoError(t, res.Body.Close())
 			_ = conn.Close()
 		}
