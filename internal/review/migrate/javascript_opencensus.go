@@ -362,14 +362,10 @@ func (s *script) jsCensusSetup(c *syntax.Node) (string, bool) {
 	service := ""
 	if exporter != nil {
 		class := s.jsSetting(exporter)
-		made := exporter
-		if exporter.Kind == syntax.Name && s.settings[exporter.Text] != nil {
-			made = s.settings[exporter.Text]
-		}
 		if !strings.HasSuffix(class, "Exporter") {
 			return fail(exporter)
 		}
-		if options := made.Arg(0); options != nil {
+		if options := s.partOf(exporter).Arg(0); options != nil {
 			service = s.jsService(options)
 		}
 	}
@@ -406,10 +402,7 @@ func (s *script) jsService(options *syntax.Node) string {
 
 // jsSetting returns the class of an exporter or a propagation, which is made here or in a variable.
 func (s *script) jsSetting(n *syntax.Node) string {
-	made := n
-	if n.Kind == syntax.Name && s.settings[n.Text] != nil {
-		made = s.settings[n.Text]
-	}
+	made := s.partOf(n)
 	class := s.jsClass(made)
 	if class != "" {
 		s.mark(n)

@@ -386,10 +386,7 @@ func (s *script) zipkinSetup(c *syntax.Node) (string, bool) {
 				return fail(p)
 			}
 		case "sampler":
-			made := value
-			if value.Kind == syntax.Name && s.settings[value.Text] != nil {
-				made = s.settings[value.Text]
-			}
+			made := s.partOf(value)
 			switch class := s.jsSetting(value); {
 			case class == "CountingSampler" && made.Arg(0) != nil:
 				sampler = "type: " + s.quote("probabilistic") + ", param: " + s.text(made.Arg(0))

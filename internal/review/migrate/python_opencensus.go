@@ -598,11 +598,7 @@ func (s *script) isHeaders(c *syntax.Node) bool {
 }
 
 func (s *script) isPropagator(receiver *syntax.Node) bool {
-	made := receiver
-	if receiver.Kind == syntax.Name && s.settings[receiver.Text] != nil {
-		made = s.settings[receiver.Text]
-	}
-	return censusPropagators.MatchString(s.libraryFunction(made)) || receiver.Kind == syntax.Member && receiver.Text == "propagator" && s.kind(receiver.Children[0]) == tracerValue
+	return censusPropagators.MatchString(s.libraryFunction(s.partOf(receiver))) || receiver.Kind == syntax.Member && receiver.Text == "propagator" && s.kind(receiver.Children[0]) == tracerValue
 }
 
 // pyHeaders rewrites headers.update(new), headers = new and other uses of new headers.

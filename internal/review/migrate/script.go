@@ -680,6 +680,14 @@ func (s *script) object(n *syntax.Node) *syntax.Node {
 	return n
 }
 
+// partOf returns the call that makes a part of the setup, which is here or in a variable.
+func (s *script) partOf(n *syntax.Node) *syntax.Node {
+	if made := s.settings[n.Text]; made != nil && n.Kind == syntax.Name {
+		return made
+	}
+	return n
+}
+
 // sourceImport returns the import of a source library that a name or member begins with.
 func (s *script) sourceImport(n *syntax.Node) (syntax.Import, bool) {
 	n = n.Inner(syntax.Member)
