@@ -41,10 +41,7 @@ func javaManifest(u *scriptUnit) {
 		if s.setup {
 			packages = append(packages, javaSetupPackages...)
 		}
-		for dir := path.Dir(s.f.Path); ; dir = path.Dir(dir) {
-			if dir == "." {
-				dir = ""
-			}
+		for dir := directory(s.f.Path); ; dir = directory(dir) {
 			if needed[dir] == nil {
 				needed[dir] = map[string]bool{}
 			}

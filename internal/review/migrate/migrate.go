@@ -14,6 +14,7 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 
+	"assay/internal/review/configfile"
 	"assay/internal/review/patch"
 	"assay/internal/review/syntax"
 	"assay/internal/review/treesitter"
@@ -162,14 +163,12 @@ func sortEdits(edits []edit) {
 
 // nearest returns the longest of the sorted directories that a path lies in.
 func nearest(name string, dirs map[string]bool) (string, bool) {
-	for dir := path.Dir(name); ; dir = path.Dir(dir) {
-		if dir == "." || dir == "/" {
-			return "", dirs[""]
-		}
+	for dir := range configfile.Above(path.Dir(name)) {
 		if dirs[dir] {
 			return dir, true
 		}
 	}
+	return "", dirs[""]
 }
 
 // manifests returns the directories that hold a file of one of the names.
