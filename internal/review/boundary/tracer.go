@@ -3,6 +3,7 @@
 package boundary
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -142,10 +143,7 @@ func (o *origins) returned(n *syntax.Node) bool {
 	if name == "" || instrumentation.NoopName(name) {
 		return false
 	}
-	root := recv
-	if recv == nil {
-		root = n.Callee()
-	}
+	root := cmp.Or(recv, n.Callee())
 	if i, ok := o.Imported(root.Text); ok && root.Kind == syntax.Name {
 		return o.mayMake(i)
 	}

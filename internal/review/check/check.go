@@ -150,9 +150,7 @@ func (p *Pass) Report(f Finding) {
 // At reports a node of a source file.
 func (p *Pass) At(u *instrumentation.Uses, n *syntax.Node, f Finding) {
 	f.File, f.Start, f.End = u.File.Path, n.Start, n.End
-	if f.Symbol == "" {
-		f.Symbol = Symbol(n)
-	}
+	f.Symbol = cmp.Or(f.Symbol, Symbol(n))
 	p.Report(f)
 }
 

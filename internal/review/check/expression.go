@@ -4,6 +4,7 @@ package check
 
 import (
 	"bytes"
+	"cmp"
 	"iter"
 	"regexp"
 	"slices"
@@ -50,9 +51,7 @@ func chained(c *syntax.Node) bool { return c.Children[0].Inner(syntax.Member).Ki
 
 // mark reports a node. For a call in a chain it marks the call's own part.
 func (p *Pass) mark(u *instrumentation.Uses, n *syntax.Node, f Finding) {
-	if f.Symbol == "" {
-		f.Symbol = Symbol(n)
-	}
+	f.Symbol = cmp.Or(f.Symbol, Symbol(n))
 	f.File = u.File.Path
 	f.Start, f.End = place(u.File, n)
 	p.Report(f)

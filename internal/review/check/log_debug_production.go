@@ -134,11 +134,7 @@ var levelArgument = regexp.MustCompile(`(?i)^--?[a-z-]*log[._-]?level[= ]"?(debu
 var levelFlag = regexp.MustCompile(`(?i)^--?[a-z-]*log[._-]?level$`)
 
 func isDebug(level string) bool {
-	switch strings.ToLower(strings.TrimSpace(level)) {
-	case "debug", "trace", "finest", "finer", "all", "silly":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"debug", "trace", "finest", "finer", "all", "silly"}, strings.ToLower(strings.TrimSpace(level)))
 }
 
 // setsLevel reports whether a level is set for all loggers of a program, not for one that the code makes.

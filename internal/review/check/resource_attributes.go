@@ -4,6 +4,7 @@ package check
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"path"
@@ -54,8 +55,7 @@ var resourceAttributes = &Check{
 			}
 			slices.Sort(fact.keys)
 			for _, d := range r.Detectors {
-				switch name := detectorName(d); {
-				case strings.HasPrefix(strings.ToLower(name), "serviceinstance"):
+				if strings.HasPrefix(strings.ToLower(detectorName(d)), "serviceinstance") {
 					fact.keys = append(fact.keys, "service.instance.id")
 				}
 			}
@@ -273,10 +273,7 @@ func checkResources(p *RepositoryPass) {
 				everywhere.add(keys...)
 				everywhere.all = everywhere.all || all
 			}
-			id := v.Service
-			if id == "" {
-				id = path.Dir(f.Path)
-			}
+			id := cmp.Or(v.Service, path.Dir(f.Path))
 			d := services[id]
 			if d == nil {
 				d = &deployed{name: v.Service}
@@ -380,10 +377,7 @@ func (p *RepositoryPass) reportDeployment(d *deployed, keys []string, code bool)
 		}
 		fix = []Edit{{Start: end, End: end, Text: ",service.name=" + d.name}}
 	}
-	name := d.name
-	if name == "" {
-		name = path.Base(d.file.Path)
-	}
+	name := cmp.Or(d.name, path.Base(d.file.Path))
 	message := fmt.Sprintf("The service `%s` gets no %s.", name, list)
 	if len(d.others) > 0 {
 		message = fmt.Sprintf("The services `%s` get no %s.", strings.Join(append([]string{name}, d.others...), "`, `"), list)
@@ -399,11 +393,8 @@ var collectorImages = regexp.MustCompile(`collector|otelcol|otel-agent|jaeger|gr
 
 // telemetryVariable reports whether a variable shows that the service has an SDK of OpenTelemetry.
 func telemetryVariable(name string) bool {
-	switch name {
-	case "OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES", "OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER", "OTEL_LOGS_EXPORTER":
-		return true
-	}
-	return strings.HasPrefix(name, "OTEL_EXPORTER_OTLP_") && strings.HasSuffix(name, "ENDPOINT")
+	return slices.Contains([]string{"OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES", "OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER", "OTEL_LOGS_EXPORTER"}, name) ||
+		strings.HasPrefix(name, "OTEL_EXPORTER_OTLP_") && strings.HasSuffix(name, "ENDPOINT")
 }
 
 // given returns the attributes that a variable sets, or that they are not visible.

@@ -224,13 +224,9 @@ func sensitiveField(u *instrumentation.Uses, key string, value *syntax.Node) str
 
 // shortened reports whether a text is built of a part of a value: token.substring(0, 2) + "***".
 func shortened(n *syntax.Node) bool {
-	switch n.Kind {
-	case syntax.Template, syntax.Operator:
-		return slices.ContainsFunc(n.Children, func(c *syntax.Node) bool {
-			return c.Kind == syntax.Call && setOf("substring substr slice").any([]string{name(c)}) || c.Kind == syntax.Index && len(c.Children) > 2
-		})
-	}
-	return false
+	return (n.Kind == syntax.Template || n.Kind == syntax.Operator) && slices.ContainsFunc(n.Children, func(c *syntax.Node) bool {
+		return c.Kind == syntax.Call && setOf("substring substr slice").any([]string{name(c)}) || c.Kind == syntax.Index && len(c.Children) > 2
+	})
 }
 
 // maskedBy reports whether a call is a method of a logger that masks its argument: WithSensitiveField.

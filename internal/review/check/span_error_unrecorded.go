@@ -629,12 +629,7 @@ func marksError(block *syntax.Node, spans []*instrumentation.Span) bool {
 		if recv == nil || !ofSpan(recv.Text, spans) || c.Arg(0) == nil || c.Arg(0).Kind != syntax.String {
 			return false
 		}
-		w := words(c.Arg(0).Text)
-		switch m {
-		case "addEvent", "add_event", "AddEvent", "setAttribute", "set_attribute":
-			return setOf("error failed failure exception").any(w)
-		}
-		return false
+		return slices.Contains([]string{"addEvent", "add_event", "AddEvent", "setAttribute", "set_attribute"}, m) && setOf("error failed failure exception").any(words(c.Arg(0).Text))
 	})
 }
 

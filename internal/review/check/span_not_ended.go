@@ -252,14 +252,8 @@ func contextEscapes(s *instrumentation.Span, fn *syntax.Node) bool {
 
 // wrapsContext reports whether a call makes a context, or something that holds one, of another.
 func wrapsContext(n *syntax.Node) bool {
-	if n.Kind != syntax.Call {
-		return false
-	}
-	switch name(n) {
-	case "WithValue", "WithContext", "WithCancel", "WithTimeout", "ContextWithSpan", "SetContext", "WithUserContext", "Clone":
-		return true
-	}
-	return false
+	return n.Kind == syntax.Call &&
+		slices.Contains([]string{"WithValue", "WithContext", "WithCancel", "WithTimeout", "ContextWithSpan", "SetContext", "WithUserContext", "Clone"}, name(n))
 }
 
 // returnsContext reports whether the first result of a function of Go is a context: what it returns of a call, such as that of

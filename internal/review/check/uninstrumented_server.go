@@ -491,10 +491,8 @@ func libraryWords(library string) []string {
 	}
 	for _, part := range strings.FieldsFunc(name, func(r rune) bool { return r == '/' || r == '@' || r == '.' || r == ':' }) {
 		switch part {
-		case "github", "com", "org", "io", "google", "golang", "go", "net", "http", "v2", "v4", "v5", "jackc", "redis", "gopkg", "in":
-			if part != "redis" {
-				continue
-			}
+		case "github", "com", "org", "io", "google", "golang", "go", "net", "http", "v2", "v4", "v5", "jackc", "gopkg", "in":
+			continue
 		}
 		part = strings.TrimSuffix(strings.TrimPrefix(part, "go-"), "-go")
 		if len(part) > 1 {

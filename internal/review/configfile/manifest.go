@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2/unstable"
@@ -306,11 +307,8 @@ func (f *File) pythonTOML() error {
 
 // isPythonTable reports whether a table of pyproject.toml (Poetry) or a Pipfile has a pair for each dependency.
 func isPythonTable(table string) bool {
-	switch table {
-	case "tool.poetry.dependencies", "tool.poetry.dev-dependencies", "packages", "dev-packages", "requires":
-		return true
-	}
-	return strings.HasPrefix(table, "tool.poetry.group.") && strings.HasSuffix(table, ".dependencies")
+	return slices.Contains([]string{"tool.poetry.dependencies", "tool.poetry.dev-dependencies", "packages", "dev-packages", "requires"}, table) ||
+		strings.HasPrefix(table, "tool.poetry.group.") && strings.HasSuffix(table, ".dependencies")
 }
 
 // versionCatalog reads libs.versions.toml of Gradle.

@@ -4,6 +4,7 @@ package instrument
 
 import (
 	"bytes"
+	"cmp"
 	"regexp"
 	"slices"
 	"strconv"
@@ -302,11 +303,7 @@ func (f *pythonFile) client(b *pythonBoundary, n *syntax.Node) {
 		more = f.destination(b, n)
 	case "trace_query":
 		more = ", " + strconv.Quote(b.system)
-		statement := n.Named(b.keyword)
-		if statement == nil {
-			statement = n.Arg(0)
-		}
-		for _, part := range statementOf(f.statement(statement)) {
+		for _, part := range statementOf(f.statement(cmp.Or(n.Named(b.keyword), n.Arg(0)))) {
 			more += ", " + strconv.Quote(part)
 		}
 	}

@@ -282,9 +282,7 @@ func assigned(n *syntax.Node) string {
 
 // add adds a span.
 func (f *finder) add(s *Span) {
-	if s.Variable == "" {
-		s.Variable = assigned(s.Start)
-	}
+	s.Variable = cmp.Or(s.Variable, assigned(s.Start))
 	if s.Body == nil {
 		s.Body = s.Start.Enclosing(syntax.Block)
 	}

@@ -64,11 +64,8 @@ func findGo(u *Uses) {
 		}
 	}
 	g.lives()
-	for n := range u.File.Root.All() {
-		switch n.Kind {
-		case syntax.Call, syntax.Object:
-			g.attribute(n)
-		}
+	for n := range u.File.Root.All(syntax.Call, syntax.Object) {
+		g.attribute(n)
 	}
 }
 

@@ -3,6 +3,7 @@
 package instrumentation
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -217,11 +218,7 @@ func (j java) annotation(n *syntax.Node) {
 		}
 		j.Spans = append(j.Spans, s)
 	case name.Text == "SpanAttribute" && a.Kind == syntax.Call:
-		key := a.Arg(0)
-		if key == nil {
-			key = a.Named("value")
-		}
-		if key != nil {
+		if key := cmp.Or(a.Arg(0), a.Named("value")); key != nil {
 			j.Attributes = append(j.Attributes, Attribute{On: OnSpan, Node: n, Key: key, Value: owner})
 		}
 	}

@@ -387,9 +387,7 @@ func (r *goRewriter) option(s *starting, e ast.Expr) bool {
 }
 
 func (s *starting) setKind(kind string) bool {
-	if s.kind == "" {
-		s.kind = spanKinds[kind]
-	}
+	s.kind = cmp.Or(s.kind, spanKinds[kind])
 	return s.kind == spanKinds[kind] && s.kind != ""
 }
 

@@ -3,6 +3,7 @@
 package migrate
 
 import (
+	"cmp"
 	_ "embed"
 	"slices"
 	"sort"
@@ -314,9 +315,7 @@ func (s *script) zipkinStart(create *syntax.Node, statements []*syntax.Node, run
 		s.gone[n] = true
 		s.mark(n)
 	}
-	if name == "" {
-		name = s.quote("unknown") // recordRpc follows
-	}
+	name = cmp.Or(name, s.quote("unknown")) // recordRpc follows
 	var options []string
 	if kind != "internal" {
 		options = append(options, "kind: "+s.use("SpanKind")+"."+strings.ToUpper(kind))
