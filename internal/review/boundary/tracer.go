@@ -43,10 +43,8 @@ func newOrigins(f *file) *origins {
 
 // tracerOf returns the tracer that starts a span, nil if a function of the project or an annotation does.
 func tracerOf(s *instrumentation.Span) *syntax.Node {
-	if s.Tracer == nil && s.Start.Kind == syntax.Call {
-		if recv, name := s.Start.Method(); slices.Contains(startNames, name) {
-			return recv
-		}
+	if recv, name := s.Start.Called(); s.Tracer == nil && slices.Contains(startNames, name) {
+		return recv
 	}
 	return s.Tracer
 }

@@ -234,10 +234,7 @@ func isNull(cond *syntax.Node, variable string) bool {
 
 // derivesContext reports whether a call makes a context of another one: context.WithTimeout(parent, d).
 func derivesContext(call *syntax.Node) bool {
-	if call.Kind != syntax.Call {
-		return false
-	}
-	recv, m := call.Method()
+	recv, m := call.Called()
 	return recv != nil && recv.Text == "context" && (m == "WithTimeout" || m == "WithCancel" || m == "WithDeadline" || m == "WithValue")
 }
 

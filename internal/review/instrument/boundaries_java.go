@@ -295,10 +295,8 @@ func (j *javaFile) covered(n *syntax.Node) bool {
 		if j.bodies[p] {
 			return true
 		}
-		if p.Kind == syntax.Call {
-			if receiver, _ := p.Method(); j.isHelper(receiver) {
-				return true
-			}
+		if receiver, _ := p.Called(); j.isHelper(receiver) {
+			return true
 		}
 	}
 	return false

@@ -115,10 +115,7 @@ func (s *nodeNames) pattern(target, n *syntax.Node) {
 
 // creates reports whether an expression makes a function that loads modules as require does.
 func creates(n *syntax.Node) bool {
-	if n.Kind != syntax.Call {
-		return false
-	}
-	_, name := n.Method()
+	_, name := n.Called()
 	return name == "createRequire"
 }
 

@@ -176,10 +176,7 @@ func (f *pythonFile) class(c *syntax.Node) {
 // delegates reports whether a method calls another one that gets a span.
 func (f *pythonFile) delegates(m *syntax.Node) bool {
 	return m.Has(func(n *syntax.Node) bool {
-		if n.Kind != syntax.Call {
-			return false
-		}
-		recv, name := n.Method()
+		recv, name := n.Called()
 		return recv != nil && recv.Text == "self" && strings.HasPrefix(name, "do_")
 	})
 }

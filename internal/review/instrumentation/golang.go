@@ -236,10 +236,7 @@ func (g golang) starter(n, recv *syntax.Node, module, name string) string {
 func (g golang) start(n, recv *syntax.Node) {
 	s := &Span{Start: n, Tracer: recv, Name: n.Arg(1), Context: n.Arg(0), Scope: g.scope(recv)}
 	for _, o := range n.Args()[2:] {
-		if o.Kind != syntax.Call {
-			continue
-		}
-		if _, m := o.Method(); m == "WithSpanKind" && o.Arg(0) != nil {
+		if _, m := o.Called(); m == "WithSpanKind" && o.Arg(0) != nil {
 			s.Kind = strings.ToLower(strings.TrimPrefix(o.Arg(0).Text, "SpanKind"))
 			if s.Kind == "internal" {
 				s.Kind = ""
@@ -398,10 +395,8 @@ func (g golang) resource(n *syntax.Node, name string) {
 	}
 	if p := n.Parent; p != nil && p.Kind == syntax.Call { // resource.Merge(resource.Default(), ...)
 		for _, a := range p.Args() {
-			if a.Kind == syntax.Call {
-				if _, m := a.Method(); m == "Default" || m == "Environment" {
-					r.FromEnvironment = true
-				}
+			if _, m := a.Called(); m == "Default" || m == "Environment" {
+				r.FromEnvironment = true
 			}
 		}
 	}

@@ -283,10 +283,8 @@ func (j javaScript) resource(n, attributes *syntax.Node) {
 	r := Resource{Node: n, Attributes: map[string]*syntax.Node{}}
 	j.resourceAttributes(&r, attributes)
 	for p := n.Parent; p != nil && (p.Kind == syntax.Call || p.Kind == syntax.Member); p = p.Parent {
-		if p.Kind == syntax.Call {
-			if recv, m := p.Method(); m == "merge" && recv != nil && !recv.Within(n) && !n.Within(recv) {
-				r.FromEnvironment = named(recv, "default") || recv.Kind == syntax.Call
-			}
+		if recv, m := p.Called(); m == "merge" && recv != nil && !recv.Within(n) && !n.Within(recv) {
+			r.FromEnvironment = named(recv, "default") || recv.Kind == syntax.Call
 		}
 	}
 	j.Resources = append(j.Resources, r)

@@ -122,10 +122,8 @@ func (s *script) javaKnown(n *syntax.Node) (string, bool) {
 	if v, ok := s.f.Known(n); ok {
 		return v, true
 	}
-	if n.Kind == syntax.Call {
-		if receiver, name := n.Method(); receiver != nil && name == "getKey" && len(n.Args()) == 0 {
-			n = receiver
-		}
+	if receiver, name := n.Called(); receiver != nil && name == "getKey" && len(n.Args()) == 0 {
+		n = receiver
 	}
 	if n.Kind != syntax.Name && n.Kind != syntax.Member {
 		return "", false
@@ -333,10 +331,8 @@ func (s *script) javaStartText(c *syntax.Node) string {
 
 func (s *script) javaID(c *syntax.Node, method string) (string, bool) {
 	receiver, _ := c.Method()
-	if receiver.Kind == syntax.Call {
-		if span, name := receiver.Method(); name == "context" && (s.typeOf(span) == otSpan || s.typeOf(span) == braveSpan || s.typeOf(span) == braveScoped) {
-			return s.text(span) + ".getSpanContext()." + method + "()", true
-		}
+	if span, name := receiver.Called(); name == "context" && (s.typeOf(span) == otSpan || s.typeOf(span) == braveSpan || s.typeOf(span) == braveScoped) {
+		return s.text(span) + ".getSpanContext()." + method + "()", true
 	}
 	return s.javaUse("Span") + ".fromContext(" + s.javaReceiverText(c) + ").getSpanContext()." + method + "()", true
 }
@@ -487,10 +483,7 @@ func (s *script) isThrowable(n *syntax.Node) bool {
 
 // javaPairs returns the keys and values of Map.of(k, v), ImmutableMap.of(k, v) and Collections.singletonMap(k, v).
 func javaPairs(n *syntax.Node) ([]*syntax.Node, bool) {
-	if n.Kind != syntax.Call {
-		return nil, false
-	}
-	receiver, name := n.Method()
+	receiver, name := n.Called()
 	if receiver == nil || receiver.Kind != syntax.Name || len(n.Args())%2 != 0 {
 		return nil, false
 	}

@@ -136,11 +136,9 @@ func (j *javaFile) insert(e edit) {
 // javaScopeSpan rewrites scope.span().
 func javaScopeSpan(s *script, c *syntax.Node) (string, bool) {
 	receiver, _ := c.Method()
-	if receiver.Kind == syntax.Call {
-		if _, name := receiver.Method(); name == "active" {
-			s.mark(c.Callee())
-			return s.javaUse("Span") + ".current()", true
-		}
+	if _, name := receiver.Called(); name == "active" {
+		s.mark(c.Callee())
+		return s.javaUse("Span") + ".current()", true
 	}
 	if receiver.Kind == syntax.Name {
 		if _, d := s.javaDefinition(receiver); d != nil && s.java.scopes[d] != "" {

@@ -41,11 +41,9 @@ func javaScriptTable() *scriptTable {
 // spanContextOf returns the source of a context for a span or span context.
 func (s *script) spanContextOf(n *syntax.Node) (string, bool) {
 	present := false
-	if n.Kind == syntax.Call {
-		if receiver, name := n.Method(); name == "context" && s.kind(receiver) == spanValue {
-			present = !strings.Contains(string(s.f.Source[receiver.End:n.End]), "?.")
-			n = receiver
-		}
+	if receiver, name := n.Called(); name == "context" && s.kind(receiver) == spanValue {
+		present = !strings.Contains(string(s.f.Source[receiver.End:n.End]), "?.")
+		n = receiver
 	}
 	switch s.kind(n) {
 	case spanValue:
@@ -80,14 +78,11 @@ func (s *script) withSpan(parent func() string, n *syntax.Node, present bool) (s
 
 // activeSpan reports whether an expression is tracer.scope().active() of dd-trace.
 func (s *script) activeSpan(n *syntax.Node) bool {
-	if n.Kind != syntax.Call || len(n.Args()) > 0 {
+	scope, name := n.Called()
+	if name != "active" || scope == nil || len(n.Args()) > 0 {
 		return false
 	}
-	scope, name := n.Method()
-	if name != "active" || scope == nil || scope.Kind != syntax.Call {
-		return false
-	}
-	tracer, name := scope.Method()
+	tracer, name := scope.Called()
 	return name == "scope" && s.kind(tracer) == tracerValue
 }
 
@@ -103,10 +98,7 @@ func (s *script) present(n *syntax.Node) bool {
 		}
 		n = d.Value()
 	}
-	if n.Kind != syntax.Call {
-		return false
-	}
-	_, name := n.Method()
+	_, name := n.Called()
 	return name == "startSpan" || name == "setTag" || name == "addTags"
 }
 
@@ -211,7 +203,7 @@ func javaScriptCall(s *script, c *syntax.Node) (string, bool) {
 			return s.failCall(c, "%s is in no table.", s.brief(c.Callee()))
 		}
 	case k == contextValue && (name == "toTraceId" || name == "toSpanId" || name == "toTraceparent"):
-		if of, context := methodOf(receiver); context == "context" && s.kind(of) == spanValue && len(args) == 0 && name != "toTraceparent" && !s.unit.rooted {
+		if of, context := receiver.Called(); context == "context" && s.kind(of) == spanValue && len(args) == 0 && name != "toTraceparent" && !s.unit.rooted {
 			return s.receiverText(receiver) + ".spanContext()." + map[string]string{"toTraceId": "traceId", "toSpanId": "spanId"}[name], true
 		}
 		return s.failCall(c, "%s is in no table.", s.brief(c.Callee()))

@@ -143,10 +143,8 @@ func (s *script) isStart(c *syntax.Node) bool {
 	if name != "start" || receiver == nil {
 		return false
 	}
-	if receiver.Kind == syntax.Call {
-		if of, name := receiver.Method(); name == "registerExporter" && of != nil {
-			receiver = of
-		}
+	if of, name := receiver.Called(); name == "registerExporter" && of != nil {
+		receiver = of
 	}
 	return s.kind(receiver) == libraryValue
 }

@@ -30,10 +30,7 @@ func zipkinPrepare(u *scriptUnit) bool {
 
 // zipkinCall returns the arguments of a call of a method of a tracer, or nil and false.
 func (s *script) zipkinCall(n *syntax.Node, methods ...string) ([]*syntax.Node, bool) {
-	if n.Kind != syntax.Call {
-		return nil, false
-	}
-	receiver, name := n.Method()
+	receiver, name := n.Called()
 	return n.Args(), receiver != nil && slices.Contains(methods, name) && s.kind(receiver) == tracerValue
 }
 

@@ -51,12 +51,12 @@ func (s *script) hoistScope(block *syntax.Node) {
 		if n.Kind != syntax.Assign || n.Text != "=" || len(n.Children) != 2 || try.Kind != syntax.Try || len(try.Children) != 2 || try.Children[1].Kind != syntax.Finally {
 			continue
 		}
-		receiver, method := methodOf(n.Value())
+		receiver, method := n.Value().Called()
 		end := try.Children[1].Body()
 		if method != "start_active_span" || s.kind(receiver) != tracerValue || !s.alone(n) || len(end.Children) != 1 || s.commented(try.Children[1]) {
 			continue
 		}
-		if of, method := methodOf(end.Children[0]); method != "close" || s.f.Code(of) != n.Children[0].Text || len(bytes.TrimSpace(s.f.Source[n.End:try.Start])) > 0 {
+		if of, method := end.Children[0].Called(); method != "close" || s.f.Code(of) != n.Children[0].Text || len(bytes.TrimSpace(s.f.Source[n.End:try.Start])) > 0 {
 			continue
 		}
 		head, _, ok := bytes.Cut(s.f.Source[try.Start:], []byte{':'})
@@ -72,7 +72,7 @@ func (s *script) isCurrent(n *syntax.Node) bool {
 	if d := s.f.Definition(n); n.Kind == syntax.Name && d != nil && d.Kind == syntax.Assign && len(d.Children) == 2 && !n.Within(d) {
 		n = d.Value()
 	}
-	if _, method := methodOf(n); method == "current_span" || method == "get_current_span" {
+	if _, method := n.Called(); method == "current_span" || method == "get_current_span" {
 		return true
 	}
 	return n.Kind == syntax.Member && n.Text == "active_span" && s.kind(n.Children[0]) == tracerValue

@@ -546,7 +546,7 @@ func (s *script) inSpan(n *syntax.Node) bool {
 			if r.Kind == syntax.Assign {
 				r = r.Value()
 			}
-			receiver, name := methodOf(r)
+			receiver, name := r.Called()
 			return name == "span" && receiver != nil && s.kind(receiver) == tracerValue
 		}) {
 			return true

@@ -245,7 +245,7 @@ func (s *script) zipkinHeaders(c *syntax.Node) *syntax.Node {
 			return nil
 		}
 		var from, key *syntax.Node
-		switch receiver, name := methodOf(v); {
+		switch receiver, name := v.Called(); {
 		case name == "get" && receiver != nil && v.Arg(0) != nil:
 			from, key = receiver, v.Arg(0)
 		case v.Kind == syntax.Index && len(v.Children) == 2:
@@ -264,12 +264,4 @@ func (s *script) zipkinHeaders(c *syntax.Node) *syntax.Node {
 		}
 	}
 	return headers
-}
-
-// methodOf returns the receiver and the method of a call, nil and "" for another node.
-func methodOf(n *syntax.Node) (*syntax.Node, string) {
-	if n.Kind != syntax.Call {
-		return nil, ""
-	}
-	return n.Method()
 }

@@ -721,7 +721,7 @@ func (s *script) hoist(block *syntax.Node) {
 			return false
 		}
 		name, value := n.Children[0].Text, n.Value()
-		if _, method := methodOf(value); slices.Contains(startMethods, method) {
+		if _, method := value.Called(); slices.Contains(startMethods, method) {
 			starts[name] = value
 		} else if value.Kind == syntax.Member && value.Text == "span" && starts[value.Children[0].Text] != nil { // of a scope
 			starts[name] = starts[value.Children[0].Text]
@@ -773,7 +773,7 @@ func (s *script) hoistObject(n, next *syntax.Node) {
 		if c.Kind == syntax.Assign || c.Kind == syntax.Return && len(c.Children) == 1 {
 			c = c.Children[len(c.Children)-1]
 		}
-		receiver, method := methodOf(c)
+		receiver, method := c.Called()
 		if !slices.Contains(startMethods, method) || s.kind(receiver) != tracerValue {
 			continue
 		}

@@ -514,6 +514,14 @@ func (n *Node) Method() (receiver *Node, name string) {
 	return nil, ""
 }
 
+// Called is Method of a Call, and returns nil and "" for other nodes.
+func (n *Node) Called() (receiver *Node, name string) {
+	if n.Kind != Call {
+		return nil, ""
+	}
+	return n.Method()
+}
+
 // Targets returns the targets of an Assign or Declare.
 func (n *Node) Targets() []*Node {
 	if n.Kind == Assign {
