@@ -411,7 +411,7 @@ func goErrorPath(u *instrumentation.Uses, err, block *syntax.Node) bool {
 		if w := words(name(v)); v.Kind == syntax.Call && validators.any(w) && !looksUp(v, w) && (!slices.Contains(w, "decode") && !slices.Contains(w, "unmarshal") || mentionsInput(v)) {
 			return false
 		}
-		if v.Kind == syntax.Call && receiverIs(v, "ctx", "Err") {
+		if recv, m := v.Called(); recv != nil && recv.Text == "ctx" && m == "Err" {
 			return false
 		}
 	}
@@ -448,11 +448,6 @@ func benignBranch(n *syntax.Node) bool {
 	}
 	body := n.Children[1].Children
 	return len(body) > 0 && body[len(body)-1].Kind == syntax.Return
-}
-
-func receiverIs(call *syntax.Node, receiver, method string) bool {
-	recv, m := call.Method()
-	return recv != nil && recv.Text == receiver && m == method
 }
 
 // errorMaker reports whether a call makes an error.

@@ -398,7 +398,7 @@ func (s *service) setUp(f *goFile, start *syntax.Node) bool {
 			return false
 		}
 	}
-	if !free(f.source, "startTelemetry") || f.declared["startTelemetry"] {
+	if f.names()["startTelemetry"] || f.declared["startTelemetry"] {
 		s.leave(f.Path, 0, "No setup of the SDK is added: the program has a function `startTelemetry`")
 		return false
 	}
@@ -456,14 +456,6 @@ func imported(f *source, module string) string {
 		}
 	}
 	return ""
-}
-
-// free reports whether no other thing in a file has a name.
-func free(f *source, name string) bool {
-	taken := func(n *syntax.Node) bool {
-		return n.Text == name && (n.Kind == syntax.Name || n.Kind == syntax.Param || n.Kind == syntax.Func)
-	}
-	return !f.Root.Has(taken) && !slices.ContainsFunc(f.Imports, func(i syntax.Import) bool { return i.Name == name })
 }
 
 // importEdit adds imports in a group of their own at the end of the first declaration.

@@ -182,7 +182,7 @@ func (s *script) pyAssign(n *syntax.Node) (string, bool) {
 		return "", false
 	}
 	of, value := target.Children[0], n.Value()
-	if s.isMember(of, "config") || s.f.Code(of) == "ddtrace.config" {
+	if i, ok := s.f.Imported(of.Text); ok && of.Kind == syntax.Name && s.isSource(i.Path) && i.Member == "config" || s.f.Code(of) == "ddtrace.config" {
 		switch target.Text {
 		case "service":
 			if !s.oneService(value) {
@@ -208,12 +208,6 @@ func (s *script) pyAssign(n *syntax.Node) (string, bool) {
 		return s.pySpan(of) + ".update_name(" + s.text(value) + ")", true
 	}
 	return s.fail(n, "%s is in no table.", s.brief(n))
-}
-
-// isMember reports whether a name refers to a member of a library.
-func (s *script) isMember(n *syntax.Node, member string) bool {
-	i, ok := s.f.Imported(n.Text)
-	return ok && n.Kind == syntax.Name && s.isSource(i.Path) && i.Member == member
 }
 
 func (s *script) pyTracer() string { return s.use("trace") + ".get_tracer(__name__)" }
