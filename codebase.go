@@ -75,7 +75,7 @@ type RepositorySettings struct {
 	DisabledChecks     []string `json:"disabled_checks"`
 	// Services are the services whose telemetry the repository's code sends, chosen by a user.
 	Services []string `json:"services"`
-	// TestCommand is the shell command that runs the repository's tests, "" for what its manifests suggest.
+	// TestCommand is the shell command that runs the repository's tests, "" for the command that its manifests suggest.
 	TestCommand string `json:"test_command"`
 }
 
@@ -121,7 +121,7 @@ type Run struct {
 	StartedAt      time.Time
 	EndedAt        time.Time
 	SeenAt         time.Time       // when the replica that runs it last renewed its lease or saved it
-	Input          json.RawMessage // what the caller asked for beyond the repository
+	Input          json.RawMessage // options of the caller
 	Result         json.RawMessage // nil until there is one
 	Error          string          // why it failed, for the caller; a message
 	Cancel         bool            // a caller asked for its end
@@ -166,10 +166,10 @@ type CodeFinding struct {
 	CodeFix
 }
 
-// CodeFix is what became of a finding's fix.
+// CodeFix is the state of the fix of a finding.
 type CodeFix struct {
 	FixStatus   string // "" or one of the values below
-	FixNote     string // what telemetry shows of a merged fix, a sentence; "" before
+	FixNote     string // a sentence on the effect of a merged fix on telemetry; "" before
 	PullRequest int    // number at the source host, 0 if none
 	PullStatus  string // "" or one of the values below
 }
@@ -209,12 +209,12 @@ const (
 	MaxDocumentBytes     = 16 << 10 // of settings, instrumentation, phase times, and a run's input and result
 	MaxEventPayloadBytes = 4 << 10
 	MaxPatchBytes        = 1 << 20  // of a run
-	MaxMessageBytes      = 1 << 10  // of what is called a message; stores truncate longer ones
+	MaxMessageBytes      = 1 << 10  // of a message; stores truncate longer ones
 	MaxCredentialBytes   = 64 << 10 // of an installation
 	MaxCodeTextBytes     = 2 << 10  // of any other text
 )
 
-// ModelUsage is what a language model was used for changes of code. Cost is in millionths of the currency of the prices.
+// ModelUsage is the usage of a language model for changes of code. Cost is in millionths of the currency of the prices.
 type ModelUsage struct{ Tokens, Cost int64 }
 
 // RunFilter selects runs of an organization. Zero fields select all. An unknown id selects none. A page has at most
@@ -244,7 +244,7 @@ type FacetCount struct {
 	Count int
 }
 
-// CodebaseStore stores what the agent knows of repositories. All methods are safe for concurrent use by any number of
+// CodebaseStore stores the data of the agent on repositories. All methods are safe for concurrent use by any number of
 // processes. Unknown ids and ids of another organization give CodeNotFound; lists of an unknown organization are
 // empty. Values beyond a limit, ids that are no UUIDs and invalid JSON give CodeInvalid; messages are truncated.
 type CodebaseStore interface {
@@ -277,7 +277,7 @@ type CodebaseStore interface {
 	// ActivateRepositories makes all repositories with these ids active or inactive, or none. It returns the number of
 	// active repositories. CodeConflict if more than limit would be active.
 	ActivateRepositories(ctx context.Context, organizationID string, ids []string, active bool, limit int) (int, error)
-	// StartOnboarding notes that an onboarding session was created.
+	// StartOnboarding records that an onboarding session was created.
 	StartOnboarding(ctx context.Context, organizationID string) error
 	// SaveOnboardingState saves a state. An organization keeps the MaxOnboardingStates that expire last.
 	SaveOnboardingState(ctx context.Context, s *OnboardingState) error
@@ -285,7 +285,7 @@ type CodebaseStore interface {
 	OnboardingState(ctx context.Context, hash [32]byte, now time.Time) (*OnboardingState, error)
 	// TakeOnboardingState is OnboardingState and deletes the state: one of several callers gets it.
 	TakeOnboardingState(ctx context.Context, hash [32]byte, now time.Time) (*OnboardingState, error)
-	// CompleteOnboarding is ActivateRepositories, and notes in the same transaction that onboarding is completed.
+	// CompleteOnboarding is ActivateRepositories, and records in the same transaction that onboarding is completed.
 	// CodeConflict if it was completed before.
 	CompleteOnboarding(ctx context.Context, organizationID string, ids []string, limit int) (int, error)
 	// Onboarding returns "not_started", "in_progress" or "completed".
@@ -330,15 +330,15 @@ type CodebaseStore interface {
 	// fix and pull request of the argument; those that are missing are resolved. At most MaxFindings with MaxReviewBytes are kept, the worst
 	// first, and the insights of the worst find them. ErrLeaseLost as in RenewRun.
 	SaveReview(ctx context.Context, holder string, r *Run, repo *Repository, findings []*CodeFinding) error
-	// SaveFix saves what became of the fix of findings of the run's repository. Unknown ids have no effect. ErrLeaseLost
+	// SaveFix saves the state of the fix of findings of the run's repository. Unknown ids have no effect. ErrLeaseLost
 	// as in RenewRun.
 	SaveFix(ctx context.Context, holder, runID string, ids []string, f CodeFix) error
-	// SavePatch saves what a run has changed, at most MaxPatchBytes. ErrLeaseLost as in RenewRun.
+	// SavePatch saves the changes of a run, at most MaxPatchBytes. ErrLeaseLost as in RenewRun.
 	SavePatch(ctx context.Context, holder, runID string, patch []byte) error
-	// Patch returns what a run has changed. CodeNotFound if that is nothing.
+	// Patch returns the changes of a run. CodeNotFound if there are none.
 	Patch(ctx context.Context, organizationID, runID string) ([]byte, error)
 	// SpendModel adds usage to that of the UTC day of at. If the sum would exceed a limit that is not 0, it adds nothing
-	// and returns false. Negative usage gives back what was not used.
+	// and returns false. Negative usage returns reserved usage.
 	SpendModel(ctx context.Context, organizationID string, at time.Time, usage, limit ModelUsage) (bool, error)
 	// Findings returns a page of findings, worst first, then by repository and id, and how many there are.
 	Findings(ctx context.Context, organizationID string, f FindingFilter) (page []*CodeFinding, total int, err error)

@@ -92,7 +92,7 @@ func (s *keySet) hasVerified(organization string, hash [sha256.Size]byte) bool {
 	return s.verified.has(organization, hash)
 }
 
-// remember notes that a key of a fetch signed a token of an organization.
+// remember records that a key of a fetch signed a token of an organization.
 func (s *keySet) remember(organization string, hash [sha256.Size]byte, fetch int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -23,14 +23,14 @@ var callbackText string
 
 var callbackPage = template.Must(template.New("callback").Parse(callbackText))
 
-// callbackData is what the page shows.
+// callbackData is the data of the page.
 type callbackData struct {
 	Problem string
 
 	// The question, unless Organization is "".
 	Organization, CreatedBy, Kind string
 	Write                         bool
-	Pulls                         string // what a branch is merged with
+	Pulls                         string // the host's name for pull requests
 	Action                        string // path
 	Code, State, Installation     string
 

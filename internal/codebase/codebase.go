@@ -35,7 +35,7 @@ const (
 
 // Sources is the part of source.Sources that the handler uses.
 type Sources interface {
-	// Connect checks that a repository can be read and returns what is to be stored of it. Errors have a code.
+	// Connect checks that a repository can be read and returns the data to store. Errors have a code.
 	Connect(ctx context.Context, r *source.Request) (*source.Connection, error)
 	// Seal and Open encrypt and decrypt the credential of an installation.
 	Seal(installationID string, c source.Credential) ([]byte, error)

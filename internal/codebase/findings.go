@@ -18,7 +18,7 @@ const maxFindingsPage = 1000
 // categories of findings.
 var categories = []string{"Sensitive Data", "Volume", "Coverage & Correctness", "Governance"}
 
-// findingData is a finding as its review reported it, with what the agent knows of it.
+// findingData is a finding as its review reported it, with its state.
 type findingData struct {
 	ID           string   `json:"finding_id"`
 	RepositoryID string   `json:"repository_id"`

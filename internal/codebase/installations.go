@@ -114,7 +114,7 @@ func (c *call) installationFor(ctx context.Context, made *source.Connection, wri
 	}, nil
 }
 
-// connectForge saves what the user of a source host has authorized. The installation of the same account is replaced.
+// connectForge saves the authorization by a user of a source host. The installation of the same account is replaced.
 // Repositories that it no longer reads stay, without access.
 func (s *server) connectForge(ctx context.Context, state *assay.OnboardingState, made *source.Connection) error {
 	installations, err := s.cfg.Store.Installations(ctx, state.OrganizationID)
@@ -145,7 +145,7 @@ func (s *server) connectForge(ctx context.Context, state *assay.OnboardingState,
 	return s.deny(ctx, i, func(r *assay.Repository) bool { return !names[r.FullName] })
 }
 
-// deleteInstallation disconnects a source and deletes what is known of its repositories.
+// deleteInstallation disconnects a source and deletes the data on its repositories.
 func deleteInstallation(ctx context.Context, c *call) (any, error) {
 	id, ok := canonicalID(c.ids[0])
 	err := error(assay.Errorf(assay.CodeNotFound, ""))

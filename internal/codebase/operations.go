@@ -32,7 +32,7 @@ type operation struct {
 	large     bool // reads up to megabytes
 }
 
-// operations are the eighteen operations of the API, and additions for what they have no operation for.
+// operations are the eighteen operations of the API, and additional ones.
 var operations = []operation{
 	{"GET", "/admin/installations", true, listInstallations, true},
 	{"POST", "/codebase/partner/migrate/execute", false, executeMigration, false},

@@ -17,7 +17,7 @@ type given struct {
 	err  error // it is not correctly percent-encoded
 }
 
-// readQuery parses a query string as the API does: it does not reject what no operation reads, and treats a semicolon as
+// readQuery parses a query string as the API does: it ignores parameters that no operation reads, and treats a semicolon as
 // a plain character.
 func readQuery(raw string) map[string][]given {
 	all := map[string][]given{}

@@ -199,7 +199,7 @@ func (c *call) result(ctx context.Context, r *assay.Run) (json.RawMessage, error
 	return json.Marshal(members)
 }
 
-// patchData is what a run has changed.
+// patchData has the changes of a run.
 type patchData struct {
 	Format   string `json:"format"` // git: git apply takes it
 	Patch    string `json:"patch"`
@@ -316,7 +316,7 @@ func executeFix(ctx context.Context, c *call) (any, error) {
 	return c.schedule(ctx, id, assay.RunFix, input, details)
 }
 
-// schedule schedules a run on an active repository. details are what is wrong with the rest of the body.
+// schedule schedules a run on an active repository. details are the errors in the rest of the body.
 func (c *call) schedule(ctx context.Context, repositoryID *string, kind string, input map[string]any, details map[string]string) (any, error) {
 	if repositoryID == nil {
 		if details == nil {

@@ -24,7 +24,7 @@ const (
 	maxBodies       = 8 * maxWebhook   // bytes of the bodies in memory, shared by the addresses of senders
 	webhookTimeout  = 10 * time.Second // for a body to arrive
 	maxDeliveries   = 4096             // that are remembered
-	ownerWait       = 5 * time.Second  // for a host to say who owns installations: it waits ten for the answer
+	ownerWait       = 5 * time.Second  // for a host to check the owners of installations: it expects a response within ten
 	removedByGitHub = "the App was uninstalled at GitHub; connect it again"
 )
 
@@ -178,7 +178,7 @@ func (s *server) pushed(ctx context.Context, kind string, e *source.Event) (runs
 	return runs, nil
 }
 
-// installationChanged notes that an installation was removed, suspended or restored.
+// installationChanged records that an installation was removed, suspended or restored.
 func (s *server) installationChanged(ctx context.Context, kind string, e *source.Event) error {
 	connected, err := s.cfg.Store.ConnectedInstallations(ctx, kind, e.InstallationID)
 	if err != nil {
@@ -237,7 +237,7 @@ func (s *server) repositoriesChanged(ctx context.Context, kind string, e *source
 	return nil
 }
 
-// deny notes that the source host has withdrawn access to repositories of an installation. Their findings stay.
+// deny records that the source host has withdrawn access to repositories of an installation. Their findings stay.
 func (s *server) deny(ctx context.Context, i *assay.Installation, lost func(*assay.Repository) bool) error {
 	all, err := s.cfg.Store.Repositories(ctx, i.OrganizationID)
 	if err != nil {

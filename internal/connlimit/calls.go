@@ -22,7 +22,7 @@ type calls struct {
 	timer *time.Timer          // of check; nil: no stream has been open since the last check
 }
 
-// received notes the head of a frame from the client.
+// received records the head of a frame from the client.
 func (c *calls) received(f *frame) {
 	if c == nil {
 		return

@@ -65,7 +65,7 @@ type Conn struct {
 	known chan struct{} // closed when the connection has its first organization
 
 	plain    atomic.Bool  // serves HTTP/1.1
-	handling atomic.Bool  // over HTTP/1.1: a handler is at work
+	handling atomic.Bool  // over HTTP/1.1: a handler runs
 	between  atomic.Int64 // over HTTP/1.1: bytes received since the last request
 	overhead atomic.Int64 // bytes received and not charged, without the content of bodies that a handler has read
 
@@ -106,7 +106,7 @@ type listener struct {
 }
 
 // exhausted marks an error of Accept as temporary: the system has no memory or no epoll watch for a connection. Servers
-// retry after temporary errors and stop after others.
+// retry after temporary errors and stop after other errors.
 type exhausted struct{ error }
 
 func (e exhausted) Unwrap() error { return e.error }
@@ -218,7 +218,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 	if n > 0 {
 		switch {
 		case c.plain.Load():
-			// What has just arrived may be content that a handler is reading.
+			// The new bytes may be content that a handler is reading.
 			if n := int64(max(n, fewBytes)); c.overhead.Add(n)-n <= maxAhead {
 				break
 			}

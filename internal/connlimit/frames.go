@@ -22,14 +22,14 @@ type frame struct {
 	kind http2.FrameType // of the payload
 }
 
-// preface is the kind of what precedes the first frame. No frame type is as large.
+// preface is the kind of the bytes before the first frame. No frame type is as large.
 const preface http2.FrameType = 0xff
 
 // frameHead is the size of the head of a frame: its length in three bytes, type, flags and stream. Source: RFC 9113,
 // section 4.1.
 const frameHead = 9
 
-// next passes what p has of a head or of a payload. It returns the number of bytes, and whether a head is complete.
+// next passes the bytes of a head or of a payload in p. It returns their number, and whether a head is complete.
 func (f *frame) next(p []byte) (n int, head bool) {
 	if f.left > 0 {
 		n = min(f.left, len(p))
@@ -70,7 +70,7 @@ type framed struct {
 	out     frame
 }
 
-// Framed returns the HTTP/2 side of a connection of a server. content is c itself, or what TLS decrypts of it. Reads
+// Framed returns the HTTP/2 side of a connection of a server. content is c itself, or the TLS connection on it. Reads
 // wait while the organization of c has sent more frames than its rate allows on all of its connections, 512 KiB a second
 // for each processor: a frame counts as 32 bytes and its size, without the payload of DATA and with a sixteenth of that
 // of HEADERS, which begins a request and counts as another 96 bytes. Connections without an organization share an
@@ -121,7 +121,7 @@ func (f *framed) Close() error {
 	return f.Conn.Close()
 }
 
-// cost returns what the next bytes of the connection cost.
+// cost returns the cost of the next bytes of the connection.
 func (f *framed) cost(p []byte) (cost int) {
 	for len(p) > 0 {
 		payload := f.in.left > 0

@@ -88,8 +88,8 @@ type httpConn struct {
 	rest     []byte // received after the end of a header
 }
 
-// Read implements net.Conn. It leaves out what a header has after its last allowed line, and returns nothing that follows a
-// header together with it: that may be the next header.
+// Read implements net.Conn. It drops the lines of a header above the limit. It does not return bytes after a header together
+// with the header, because they may be the next header.
 func (c *httpConn) Read(p []byte) (int, error) {
 	for {
 		n, err := c.receive(p)
@@ -120,7 +120,7 @@ func (c *httpConn) CloseWrite() error {
 	return err
 }
 
-// receive returns what is left of the last read, or reads.
+// receive returns the rest of the last read, or reads.
 func (c *httpConn) receive(p []byte) (int, error) {
 	if len(c.rest) > 0 {
 		n := copy(p, c.rest)
@@ -134,8 +134,8 @@ func (c *httpConn) receive(p []byte) (int, error) {
 	return n, err
 }
 
-// ConnState is for http.Server.ConnState. It notes the end of a request: what the connection then receives is the next
-// header.
+// ConnState is for http.Server.ConnState. It records the end of a request: the next bytes of the connection are the
+// next header.
 func (*Limiter) ConnState(of net.Conn, state http.ConnState) {
 	if c, ok := of.(*httpConn); ok && state == http.StateIdle {
 		c.head = head{}

@@ -27,7 +27,7 @@ const (
 	lineCost      = 1                     // of a line of its header
 	frameCost     = 32                    // of an HTTP/2 frame, in addition to its bytes
 	headersCost   = requestCost - frameCost
-	connCost      = 1024 // of a connection over HTTP/2 with its first request of an organization: what is free on a new one
+	connCost      = 1024 // of a connection over HTTP/2 with its first request of an organization: the cost that is free on a new one
 	readCost      = 16   // of a read without an organization, or of few bytes over HTTP/2
 	fewBytes      = 256  // that a read over HTTP/1.1 counts as at least
 )
@@ -43,7 +43,7 @@ const (
 
 // Parts of the bytes that count.
 const (
-	headerPart  = 16  // of what is received over HTTP/1.1, except content that a handler reads, and of a HEADERS frame
+	headerPart  = 16  // of bytes received over HTTP/1.1, except content that a handler reads, and of a HEADERS frame
 	readPart    = 32  // of a read without an organization
 	contentPart = 128 // of content that a handler reads, which counts like a header
 )
@@ -135,7 +135,7 @@ func (p *paced) settle() {
 	}
 }
 
-// end settles the request, or charges what has arrived since.
+// end settles the request, or charges the bytes that have arrived since.
 func (p *paced) end() {
 	p.settle()
 	p.conn.late(0)
@@ -166,7 +166,7 @@ func (c *Conn) Turn(ctx context.Context, organization string) error {
 	return &assay.Error{Code: assay.CodeUnavailable, Message: "the organization sends too many requests", Err: ctx.Err()}
 }
 
-// charge charges a request in flight to an organization. It returns how long to wait and what takes the charge back. Over
+// charge charges a request in flight to an organization. It returns how long to wait and a function that refunds the charge. Over
 // HTTP/2, reads have waited for the request, except for the first one of a connection, and those on connections that
 // several organizations have used.
 func (l *Limiter) charge(c *Conn, organization string) (wait time.Duration, refund func()) {
@@ -199,8 +199,8 @@ func (b content) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// maxAhead is the number of bytes up to which a connection has received what the handler has not read yet: a record of
-// TLS and the buffers of readers.
+// maxAhead is the number of bytes that a connection can receive before the handler reads them: a record of TLS and the buffers
+// of readers.
 const maxAhead = 32 << 10
 
 // settle charges a request over HTTP/1.1 before its response. A request that has had its turn does not wait again, others
@@ -241,8 +241,8 @@ const (
 	maxBetween  = 320 << 10 // that wait for nothing: net/http reads 256 KiB of a body that the handler has not read
 )
 
-// late charges what a connection has received over HTTP/1.1 after the response to a request, such as the rest of its body,
-// beyond some bytes of the next one. It does not wait: the next request may be that of another organization. Without an
+// late charges the bytes received over HTTP/1.1 after the response to a request, such as the rest of its body, beyond some
+// bytes of the next request. It does not wait: the next request may be of another organization. Without an
 // organization, the next request of that kind pays.
 func (c *Conn) late(next int64) {
 	bytes := c.overhead.Load() - next
@@ -261,7 +261,7 @@ func (c *Conn) late(next int64) {
 	}
 }
 
-// received returns the cost of what a connection has received over HTTP/1.1 besides the content of bodies, such as
+// received returns the cost of the bytes that a connection has received over HTTP/1.1 besides the content of bodies, such as
 // headers, the lines between chunks, and the bodies of refused requests.
 func (c *Conn) received() int {
 	if c.overhead.Load() <= 0 {
@@ -318,8 +318,8 @@ func (c *Conn) renew() {
 }
 
 // pay charges a cost to the organization of a connection, over HTTP/1.1 to that of its request. It returns how long the
-// connection has to wait, the channel whose close ends the wait early, nil if there is none, and what takes the charge
-// back. A connection waits for one charge at a time, so others wait at most for one read of each.
+// connection has to wait, the channel whose close ends the wait early, nil if there is none, and a function that
+// refunds the charge. A connection waits for one charge at a time, so others wait at most for one read of each.
 func (l *Limiter) pay(c *Conn, cost int) (wait time.Duration, known <-chan struct{}, refund func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -354,8 +354,8 @@ const sharedConns = "shared "
 // work even if none waits for longer.
 const maxWait = 3 * time.Second
 
-// chargeTo charges a cost to the rate with a key, for each processor. It returns how long to wait and what takes the charge
-// back. The caller holds the lock.
+// chargeTo charges a cost to the rate with a key, for each processor. It returns how long to wait and a function that refunds
+// the charge. The caller holds the lock.
 func (l *Limiter) chargeTo(key string, cost, perSecond int) (wait time.Duration, refund func()) {
 	now := time.Now()
 	l.forget(now)

@@ -82,7 +82,7 @@ func failure(ctx context.Context, err error) error {
 	return &BrokenError{Err: err}
 }
 
-// clientError returns an error of a client without what it may quote of a response.
+// clientError returns an error of a client without quotes of a response.
 func clientError(ctx context.Context, err error) error {
 	var (
 		status   *StatusError
@@ -103,7 +103,7 @@ func clientError(ctx context.Context, err error) error {
 	}
 }
 
-// maxRetryAfter bounds what a provider can ask for.
+// maxRetryAfter is the longest wait that a provider can request.
 const maxRetryAfter = time.Hour
 
 // retryAfter returns when a response asks to try again, 0 when it does not.

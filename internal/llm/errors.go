@@ -12,7 +12,7 @@ import (
 // StatusError is a response that is no success.
 type StatusError struct {
 	Status     int
-	RetryAfter time.Duration // when to try again, 0 when it does not say
+	RetryAfter time.Duration // 0: not known
 }
 
 func (e *StatusError) Error() string { return fmt.Sprintf("it answered with status %d", e.Status) }

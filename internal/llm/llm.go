@@ -76,13 +76,13 @@ type Result struct {
 	Failed       bool
 }
 
-// Reply is what the model says. A message without text and calls is possible.
+// Reply is the reply of the model. A message without text and calls is possible.
 type Reply struct {
 	Message
 	Usage Usage
 }
 
-// Usage counts tokens. Input includes what was read from and written to a cache, Output the reasoning.
+// Usage counts tokens. Input includes tokens read from and written to a cache, Output the reasoning.
 type Usage struct {
 	Input, Output, CacheRead, CacheWrite, Reasoning int
 }

@@ -141,7 +141,7 @@ type (
 	}
 )
 
-// verify compares what a change makes of the code and of its telemetry.
+// verify compares the code and its telemetry before and after a change.
 func (l *Local) verify(ctx context.Context, _ http.Header, in verifyIn) (any, error) {
 	if (len(in.Before) == 0) != (len(in.After) == 0) {
 		return nil, errors.New("telemetry_before and telemetry_after are needed together")

@@ -15,7 +15,7 @@ import (
 // fair.Shares. When one of the two is exhausted, the budget evicts the newest reservations of the organization that
 // holds most. An organization within its share waits only until the evicted requests have released their memory.
 //
-// A request above the share of its organization waits for others to end. Of several waiters, the organization that
+// A request above the share of its organization waits for other requests to end. Of several waiters, the organization that
 // would hold least is served first. Within an organization, reservations that already hold bytes are served first. If
 // all of them wait, so that none would ever release anything, the newest one is evicted.
 type budget struct {

@@ -34,12 +34,12 @@ const (
 )
 
 const (
-	// maxRequests limits the requests in flight. It also limits what the transports buffer outside the budget, about
+	// maxRequests limits the requests in flight. It also limits the memory that the transports buffer outside the budget, about
 	// one streamWindow per request.
 	maxRequests = 1024
 	// maxEnding limits the evicted requests that have not ended yet.
 	maxEnding = 256
-	// streamWindow is the number of bytes that a gRPC client may send ahead of what has been read.
+	// streamWindow is the number of bytes that a gRPC client may send before the receiver reads them.
 	streamWindow = 128 << 10
 	// maxHeaderBytes limits the headers of a request. For HTTP it includes the request line.
 	maxHeaderBytes = 16 << 10
@@ -329,7 +329,7 @@ func (r *Receiver) cut() {
 }
 
 // begin admits a request. alone reports whether no other one is in flight on its connection: it is admitted even if
-// others have filled the server with requests that have not ended yet. Each successful begin needs an end.
+// other organizations have filled the server with requests that have not ended yet. Each successful begin needs an end.
 func (r *Receiver) begin(alone bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -172,7 +172,7 @@ func (w *writer) items(l *ast.List, depth int) []string {
 	return all
 }
 
-// indent returns a text with first before its first line and rest before others.
+// indent returns a text with first before its first line and rest before the other lines.
 func indent(s, first, rest string) string {
 	var b strings.Builder
 	for line := range strings.Lines(s) {

@@ -18,7 +18,7 @@ type Provider interface {
 	Write(ctx context.Context, system, document string) (string, error)
 }
 
-// ofPrompt reports whether a failure is one of the prompt, which contains what an organization sent. It says nothing
+// ofPrompt reports whether a failure is caused by the prompt, which contains data of an organization. It says nothing
 // about the provider and must not pause other summaries.
 func ofPrompt(err error) bool {
 	if status, ok := errors.AsType[*llm.StatusError](err); ok {

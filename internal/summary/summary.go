@@ -26,7 +26,7 @@ const (
 const (
 	maxCalls    = 8               // generations at a time, half of them of one organization
 	maxFlights  = 64              // generations in flight, most of them waiting; see fair.Limiter
-	saveTimeout = 5 * time.Second // beyond the timeout, for what has been paid for
+	saveTimeout = 5 * time.Second // beyond the timeout, for a reply that has been paid for
 
 	leasePrefix = "summary:"
 	leaseWait   = 250 * time.Millisecond // between polls for a summary that another process generates

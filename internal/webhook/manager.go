@@ -207,7 +207,7 @@ func (m *Manager) check(w *assay.Webhook) error {
 	return nil
 }
 
-// checkURL returns what is wrong with a URL. The addresses of a name are checked at each connection, since they can change.
+// checkURL returns the error in a URL. The addresses of a name are checked at each connection, since they can change.
 func (m *Manager) checkURL(text string) string {
 	u, err := url.Parse(text)
 	switch {

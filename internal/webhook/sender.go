@@ -104,7 +104,7 @@ func describe(ctx context.Context, err error) string {
 	switch {
 	case ctx.Err() != nil || errors.As(err, &deadline) && deadline.Timeout():
 		return fmt.Sprintf("the target did not answer within %v", AttemptTimeout)
-	case errors.As(err, new(*net.DNSError)), errors.Is(err, netguard.ErrPrivate): // the same text, so that it does not tell which internal names exist
+	case errors.As(err, new(*net.DNSError)), errors.Is(err, netguard.ErrPrivate): // the same text, so that it does not disclose which internal names exist
 		return "the name of the host cannot be resolved, or its address is not public and the server does not allow that (--webhook-allow-private-hosts)"
 	case errors.As(err, new(*tls.CertificateVerificationError)):
 		return "the certificate of the target is not valid"

@@ -59,7 +59,7 @@ type Event struct {
 	Duration time.Duration // of the attempt; 0 if there was none
 }
 
-// Worker delivers what is in the outbox.
+// Worker delivers the deliveries in the outbox.
 type Worker struct {
 	*Manager
 	wake chan struct{}

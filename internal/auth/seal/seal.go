@@ -60,7 +60,7 @@ func (b *Box) Seal(prefix []byte, id string, text []byte) []byte {
 	return b.aead.Seal(prefix, nil, text, []byte(id)) // the id is authenticated data
 }
 
-// Open decrypts what Seal has appended for the same id.
+// Open decrypts the output of Seal for the same id.
 func (b *Box) Open(id string, sealed []byte) ([]byte, error) {
 	if b.aead == nil {
 		return nil, ErrNoSecret

@@ -48,14 +48,14 @@ func (u *Usage) tokens() llm.Usage {
 // five minutes. https://docs.anthropic.com/en/docs/build-with-claude/prompt-caching
 const cacheWrite = 1.25
 
-// amount returns what tokens count in a budget. Those read from a cache count as any input: an upper bound.
+// amount returns the amount of tokens in a budget. Tokens read from a cache count as any input: an upper bound.
 func (p Price) amount(u llm.Usage) assay.ModelUsage {
 	input := float64(u.Input) + (cacheWrite-1)*float64(min(u.CacheWrite, u.Input))
-	cost := math.Ceil(input*p.Input + float64(u.Output)*p.Output) // the price of a million is that of one in millionths
+	cost := math.Ceil(input*p.Input + float64(u.Output)*p.Output) // the price of a million tokens equals that of one token in millionths
 	return assay.ModelUsage{Tokens: int64(u.Input) + int64(u.Output), Cost: int64(cost)}
 }
 
-// Limits of what is believed of a provider's usage.
+// Limits of a usage that is plausible.
 const (
 	maxTokens     = 1 << 30
 	bytesPerToken = 3 // at least, in code; a byte of a rare character may be a token
@@ -116,7 +116,7 @@ func (p *Proposer) reserve(ctx context.Context, t *Task, at time.Time, call llm.
 	return "the budget of the day is used up", nil
 }
 
-// settle corrects what reserve took to what a call has used.
+// settle replaces the reserved usage by the usage of a call.
 func (p *Proposer) settle(ctx context.Context, t *Task, at time.Time, estimated, used llm.Usage) error {
 	was, is := p.Price.amount(estimated), p.Price.amount(used)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)

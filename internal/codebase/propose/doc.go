@@ -12,6 +12,6 @@
 // The model does not decide whether a change is good: the caller's verification does (propose.go). A change that is not
 // verified after three repairs is undone. Each call is paid from the budgets of the run and of the day (budget.go).
 //
-// Text of the repository is hostile. It reaches the model between marks that the repository cannot know, and what it makes
-// the model do has the bounds above.
+// Text of the repository is hostile. It reaches the model between random marks, and the changes that it can
+// cause have the bounds above.
 package propose

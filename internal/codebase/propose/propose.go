@@ -74,16 +74,16 @@ type Task struct {
 	Instructions string          // of the organization, for the repository
 	Tree         *Tree
 	Usage        *Usage // of the run, to which Propose adds
-	// Verify returns what is wrong with the change in the tree, or "" if it does the task. The text is data for the model.
+	// Verify returns the defect of the change in the tree, or "" if it does the task. The text is data for the model.
 	Verify func(ctx context.Context) (problem string, err error)
 	// Spend is CodebaseStore.SpendModel for the organization, and Now the store's time.
 	Spend func(ctx context.Context, at time.Time, usage, limit assay.ModelUsage) (bool, error)
 	Now   func() time.Time
-	// Report is called after each reply of the model with what it said and did.
+	// Report is called after each reply of the model with its text and its calls of tools.
 	Report func(ctx context.Context, events []Event) error
 }
 
-// Event is what a model said, or what it did with a tool. Texts are printable and without sensitive data.
+// Event is a text of a model, or its call of a tool. Texts are printable and without sensitive data.
 type Event struct {
 	Type     string `json:"type"` // message, tool_call, tool_result
 	ToolName string `json:"toolName,omitempty"`
@@ -94,7 +94,7 @@ type Event struct {
 	Usage    *Usage `json:"usage,omitempty"` // of a message
 }
 
-// Attempt is what became of a task.
+// Attempt is the outcome of a task.
 type Attempt struct {
 	FindingID     string `json:"finding_id,omitempty"`
 	File          string `json:"file,omitempty"` // of a boundary, with the line that the repository has
@@ -206,7 +206,7 @@ func (w *work) do(ctx context.Context) error {
 	return nil
 }
 
-// follow does what a reply asks for.
+// follow executes the calls of tools in a reply.
 func (w *work) follow(ctx context.Context, reply *llm.Reply) error {
 	answer := llm.Message{}
 	for i, c := range reply.Calls {
@@ -336,7 +336,7 @@ func (w *work) ask(ctx context.Context) (*llm.Reply, error) {
 	}
 }
 
-// call asks the model once and returns what that used.
+// call calls the model once and returns the usage.
 func (w *work) call(ctx context.Context, r *llm.Request, estimated llm.Usage) (*llm.Reply, llm.Usage, error) {
 	limit := cmp.Or(w.Timeout, DefaultTimeout)
 	limited, cancel := context.WithTimeout(ctx, limit)
@@ -372,14 +372,14 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// said notes a reply and limits what is kept of it.
+// said records a reply and limits its length.
 func (w *work) said(reply *llm.Reply, used *Usage) {
 	w.events = append(w.events, Event{Type: "message", Role: "assistant", Preview: preview(reply.Text), Bytes: len(reply.Text), Usage: used})
 	reply.Text = strings.TrimSpace(strings.ToValidUTF8(reply.Text[:min(len(reply.Text), maxReplyText)], ""))
 	reply.Calls = reply.Calls[:min(len(reply.Calls), 2*maxCalls)]
 }
 
-// note notes a call of a tool and its result.
+// note records a call of a tool and its result.
 func (w *work) note(c llm.Call, result string) {
 	name, id := report.Printable(c.Name, 64), report.Printable(c.ID, 64)
 	w.events = append(w.events,

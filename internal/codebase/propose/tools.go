@@ -12,7 +12,7 @@ import (
 	"assay/internal/llm"
 )
 
-// Limits of what a tool returns.
+// Limits of the result of a tool.
 const (
 	maxResult    = 16 << 10 // bytes
 	maxReadLines = 400
@@ -22,7 +22,7 @@ const (
 	maxArguments = 64 << 10 // bytes
 )
 
-// tools are what a model may do.
+// tools are the tools of the model.
 var tools = []llm.Tool{
 	{
 		Name: "list", Description: "Lists the files whose path begins with a prefix, in the order of their paths.",
@@ -157,7 +157,7 @@ func (t *Tree) search(ctx context.Context, query, prefix string) (string, error)
 			return "", err
 		}
 		found := false
-		for i, l := range lines { // as shown: the duration must not depend on what the model may not see
+		for i, l := range lines { // as shown: the duration must not depend on hidden data
 			if !strings.Contains(l.Text, query) {
 				continue
 			}

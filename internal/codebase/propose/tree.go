@@ -185,7 +185,7 @@ func (t *Tree) Line(name string, number int) (present int, same bool) {
 	return present, true
 }
 
-// Hides reports whether a line, from 1, contains what the model may not see, or cannot be shown.
+// Hides reports whether a line, from 1, contains data that the model may not see, or cannot be shown.
 func (t *Tree) Hides(ctx context.Context, name string, number int) bool {
 	text, err := t.Read(name)
 	if err != nil {
@@ -296,7 +296,7 @@ func masked(text []byte, marks []int) string {
 	return b.String()
 }
 
-// put changes a file. The lines are those that stay hidden, nil if the text says which.
+// put changes a file. hidden marks the lines that stay hidden; nil: those with a mark in the text.
 func (t *Tree) put(name string, text []byte, hidden []bool) {
 	t.changed[name], t.hidden[name] = text, hidden
 	delete(t.views, name)
@@ -335,7 +335,7 @@ func (t *Tree) lost() string {
 	return ""
 }
 
-// begin begins the task that may change a file. What the file hides is noted before that of others.
+// begin begins the task that may change a file. It records the hidden values of this file before those of other files.
 func (t *Tree) begin(ctx context.Context, file string) error {
 	t.file = file
 	if text, err := t.Read(file); err == nil {

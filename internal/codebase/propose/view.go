@@ -20,7 +20,7 @@ import (
 	"assay/internal/rules/sensitive"
 )
 
-// Limits of what is read for one task. To clean a MiB takes up to a second.
+// Limits of the files that are read for one task. To clean a MiB takes up to a second.
 const (
 	maxViewed = 64 << 20 // bytes of files
 	unit      = 4 << 10  // each file counts as the next multiple, so that the limit does not tell its length
@@ -32,7 +32,7 @@ const (
 var errViewed = errors.New("too much of the files was read: choose fewer of them, or finish")
 
 // read returns a file for a tool. It counts the file, whether it is text or not, and whether the tool finds something
-// in it or not: what a model learns must not depend on what it may not see.
+// in it or not: the data for a model must not depend on hidden data.
 func (t *Tree) read(name string) ([]byte, error) {
 	text, err := t.Read(name)
 	if t.viewed += cost(text); t.viewed > maxViewed {
@@ -41,7 +41,7 @@ func (t *Tree) read(name string) ([]byte, error) {
 	return text, err
 }
 
-// cost returns what a file counts.
+// cost returns the cost of a file.
 func cost(text []byte) int { return (len(text)/unit + 1) * unit }
 
 // view returns the lines of a file, as it is now, as the model sees them. A line of the repository that is hidden in
@@ -115,7 +115,7 @@ const (
 	maxCleaned = 24 << 10 // bytes of output
 )
 
-// remember notes what the redacted lines of a file contain.
+// remember records the values in the redacted lines of a file.
 func (t *Tree) remember(text []byte, lines []redact.Line) {
 	raw := redact.Raw(text)
 	for i, l := range lines {

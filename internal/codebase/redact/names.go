@@ -13,9 +13,9 @@ import (
 // as words, literals and brackets. The name of a secret covers
 //
 //   - its line, if it is not the key of an item: password == "...", user, password = "...", "..."
-//   - what follows in the statement, or in the item of a group: password: f("..."),
+//   - the rest of the statement, or of the item of a group: password: f("..."),
 //   - the whole group that has the name as a value: ("password", "..."), name: DB_PASSWORD
-//   - what is below it in YAML or XML
+//   - the nodes below it in YAML or XML
 //
 // with all groups that begin there, but not bodies of functions. A covered line with a value is hidden.
 type redactor struct {
@@ -149,7 +149,7 @@ func (r *redactor) body() bool {
 	return false
 }
 
-// add notes a value in the line.
+// add records a value in the line.
 func (r *redactor) add() {
 	if r.covered() {
 		r.hidden[r.n] = true
@@ -158,7 +158,7 @@ func (r *redactor) add() {
 	}
 }
 
-// name notes a name that is no key.
+// name records a name that is no key.
 func (r *redactor) name(key bool) {
 	f := r.top()
 	if key {
@@ -168,7 +168,7 @@ func (r *redactor) name(key bool) {
 	f.seg, f.named, r.named = max(f.seg, 1), true, true
 }
 
-// entry notes a name that is a value: it covers all of the group.
+// entry records a name that is a value: it covers all of the group.
 func (r *redactor) entry(f *frame) {
 	r.named, f.named = true, true
 	if f.open == 0 {
@@ -212,7 +212,7 @@ func (r *redactor) isName(word string) bool {
 
 var (
 	keyLike = regexp.MustCompile(`^[\w.$-]+$`)
-	// What a literal may have besides the words of a text: the verbs of a format.
+	// The verbs of a format, which a literal may have besides the words of a text.
 	verbs = regexp.MustCompile(`%[-+# 0-9.]*[a-zA-Z]|%\(\w+\)s|[$#]?\{+[^{}]*\}+`)
 	// A word of a text.
 	plainWord = regexp.MustCompile(`^[\p{L}\d.,:;!?()'"/_%-]*$`)
@@ -313,7 +313,7 @@ var (
 	// A key of YAML, and its value without tags, anchors and comment.
 	yamlKey = regexp.MustCompile(`^[\s?-]*["']?([\w.$/-]+)["']?\s*:(?:\s+(?:[!&][^\s]*\s*)*(.*?)\s*(?:\s#.*)?)?$`)
 	comment = regexp.MustCompile(`^\s*(?:#(?:\s|$)|//|/\*|\*(?:\s|/|$)|--\s|"""|''')[\s*/#]*`)
-	// What a statement before a body begins with, and keywords alone before one.
+	// Keywords at the start of a statement with a body, and keywords alone before a body.
 	bodies = regexp.MustCompile(`^\W*(?:(?:public|private|protected|static|final|abstract|export|default|async|override|` +
 		`internal|open|data|pub)\s+)*(?:func|function|class|interface|struct|enum|impl|trait|namespace|module|mod|fn|fun|` +
 		`def|type|if|elif|else|except|with|for|while|switch|select|try|catch|finally|do|match|static|go|defer|case)\b`)
@@ -476,7 +476,7 @@ func (r *redactor) code(s, trimmed string) {
 	r.finish(s)
 }
 
-// mapping reads a line of what may be YAML.
+// mapping reads a line that may be YAML.
 func (r *redactor) mapping(s string, column, lead int, item bool) {
 	brackets := r.inBrackets()
 	if brackets && lead > r.top().above {
@@ -537,7 +537,7 @@ func (r *redactor) mapping(s string, column, lead int, item bool) {
 func (r *redactor) tokens(s string) {
 	markup := strings.HasPrefix(strings.TrimSpace(s), "<") || r.counts['x'] > 0
 	text, named := -1, false // where the text of an element begins; the token before is a name
-	placeholder := 0         // the end of what was read as a placeholder, so that a line is read at most twice
+	placeholder := 0         // the end of the last placeholder, so that a line is read at most twice
 	if markup && r.top().open == 'x' {
 		text = 0
 	}
@@ -646,7 +646,7 @@ func (r *redactor) tokens(s string) {
 	}
 }
 
-// lastFlag notes a flag, in what may be a list of YAML or a command, whose value is not in its line.
+// lastFlag records a flag of a command, or of a list that may be YAML, whose value is on another line.
 func (r *redactor) lastFlag(rest, word string) {
 	if strings.HasPrefix(word, "--") && !r.top().brackets() && r.isName(word) && lineEnd.MatchString(rest) {
 		r.items = 1
@@ -696,7 +696,7 @@ func (r *redactor) token(s string, end int, word string, literal bool) bool {
 	if literal {
 		start -= 2
 	}
-	after := byte(0) // what stands before the token
+	after := byte(0) // the byte before the token
 	if before := strings.TrimRight(s[:max(0, start)], " \t"); before != "" {
 		after = before[len(before)-1]
 	}

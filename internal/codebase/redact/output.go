@@ -8,7 +8,7 @@ import (
 )
 
 // Output returns the output of tests without sensitive data and invisible characters. The lines of private keys are
-// replaced as a whole. Unlike [Lines], it has the other lines near the name of a secret: they often say why a
+// replaced as a whole. Unlike [Lines], it has the other lines near the name of a secret: they often show why a
 // test failed.
 func Output(output string) string {
 	lines := strings.Split(output, "\n")

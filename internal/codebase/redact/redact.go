@@ -58,7 +58,7 @@ var (
 	cdata  = strings.NewReplacer("<![CDATA[", " ", "]]>", " ", `\.`, ".")
 )
 
-// plain returns a line with ASCII characters in place of others that mean the same.
+// plain returns a line with ASCII characters in place of equivalent characters.
 func plain(s string) string {
 	if strings.Contains(s, `\u00`) {
 		s = escape.ReplaceAllStringFunc(s, func(e string) string { return string(unhex(e[4])<<4 | unhex(e[5])) })

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Values returns what a line that is hidden contains, and compilers and tests may print: the line, its literals, also
+// Values returns the values of a hidden line that compilers and tests may print: the line, its literals, also
 // without escapes, and the values that a line without literals may have.
 func Values(line string) iter.Seq[string] {
 	return func(yield func(string) bool) {
@@ -67,7 +67,7 @@ func literals(s string) iter.Seq[string] {
 	}
 }
 
-// values returns what may be the value of a secret in a line without literals: what follows the first colon or
+// values returns possible values of a secret in a line without literals: the text after the first colon or
 // equals sign and its first field, the last field, and words with letters and digits.
 func values(s string) []string {
 	all := []string{s[strings.LastIndexAny(strings.TrimRight(s, " \t\r"), " \t")+1:]}

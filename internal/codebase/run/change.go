@@ -32,7 +32,7 @@ type Verifier interface {
 	Verify(ctx context.Context, o verify.Options) (*verify.Result, error)
 }
 
-// change is what a run does to the code.
+// change is the change of a run to the code.
 type change struct {
 	changeInput
 	*worker.Response
@@ -50,7 +50,7 @@ type changeResult struct {
 
 	Fixed []string `json:"fixed_finding_ids"`
 	Left  []string `json:"left_finding_ids"`
-	// Steps are the parts of an instrumentation or migration, and what it leaves to people.
+	// Steps are the parts of an instrumentation or migration, and tasks that it leaves to people.
 	Steps        []patch.Step    `json:"steps,omitempty"`
 	Kind         instrument.Kind `json:"type,omitempty"` // of an instrumentation
 	Model        *modelResult    `json:"model,omitempty"`
@@ -64,7 +64,7 @@ type changeResult struct {
 // verification is the evidence for a change.
 type verification struct {
 	*verify.Result
-	// Review is what the review of the changed code says.
+	// Review is the review of the changed code.
 	Review reviewed `json:"review"`
 }
 
@@ -176,7 +176,7 @@ func (j *job) needChange(ctx context.Context) error {
 	return nil
 }
 
-// of sets what a result says about a change.
+// of sets the data of a change in a result.
 func (r *changeResult) of(ch *change) {
 	r.FindingCount, r.FilesChanged = len(ch.Patch.Fixed), len(ch.Patch.Files)
 	r.Fixed = lists.Map(ch.Patch.Fixed, func(f review.Finding) string { return f.ID })
@@ -212,7 +212,7 @@ func (j *job) verify(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		// What an instrumentation or a migration adds is reviewed for the first time.
+		// The code that an instrumentation or a migration adds is reviewed for the first time.
 		if n := len(v.Review.Introduced); n > 0 && j.run.Type == assay.RunFix {
 			v.Status, v.Reason = verify.Rejected, "the review of the changed code has findings that were not there before"
 		}
@@ -240,7 +240,7 @@ func newVerification(r reviewed) *verification {
 	return &verification{Review: r, Result: &verify.Result{Status: verify.Unverified, Reason: "this server runs no code of repositories"}}
 }
 
-// test adds to the evidence what the tests of the repository show, in the directory after a change.
+// test adds the results of the repository's tests to the evidence, in the directory after a change.
 func (j *job) test(ctx context.Context, ch *change, after string, v *verification) (err error) {
 	if j.cfg.Verifier != nil {
 		v.Result, err = j.cfg.Verifier.Verify(ctx, verify.Options{
@@ -386,7 +386,7 @@ func (r *changeResult) saved() (json.RawMessage, error) {
 		if err != nil || len(text) <= assay.MaxDocumentBytes {
 			return text, err
 		}
-		// The output of tests, many steps and the rules of many services are what makes it large.
+		// The output of tests, many steps and the rules of many services make it large.
 		v := r.Verification
 		if v == nil || v.Result == nil {
 			v = &verification{Result: &verify.Result{}}

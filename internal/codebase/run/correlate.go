@@ -15,7 +15,7 @@ import (
 	"assay/internal/rules/catalog"
 )
 
-// Telemetry is what the correlation reads. Stores implement it.
+// Telemetry is the input of the correlation. Stores implement it.
 type Telemetry interface {
 	assay.ServiceStore
 	assay.InsightStore
@@ -38,7 +38,7 @@ const (
 // a finding about code that leads to them.
 var absolute = []string{"RES-001", "RES-005", "RES-006", "RES-007", "SDK-001"}
 
-// evidence is an open insight with what it names.
+// evidence is an open insight with the names in it.
 type evidence struct {
 	id         string
 	rule       string
@@ -51,7 +51,7 @@ type evidence struct {
 	vcs        string
 }
 
-// telemetry is what an organization's telemetry has shown.
+// telemetry has the services and insights of an organization.
 type telemetry struct {
 	insights []evidence
 	services map[string][]*assay.Service // by name; all versions and environments
@@ -207,12 +207,12 @@ type correlation struct {
 	most  int                  // insights that a finding is compared with
 }
 
-// newCorrelation returns the correlation of a number of findings with what services send.
+// newCorrelation returns the correlation of a number of findings with the telemetry of services.
 func (t *telemetry) newCorrelation(findings int, sent ...string) *correlation {
 	return &correlation{t, t.newServices(sent...), map[string]*services{}, maxComparisons / max(findings, 1)}
 }
 
-// join is what telemetry says of a finding.
+// join has the telemetry of a finding.
 type join struct {
 	service  string
 	insights []string
@@ -277,7 +277,7 @@ func (c *correlation) correlate(ctx context.Context, f *review.Finding) (join, e
 	return j, nil
 }
 
-// subject is what a finding is about. It is compared with thousands of insights.
+// subject is the subject of a finding. It is compared with thousands of insights.
 type subject struct {
 	check.Names
 	span []string // the constant parts of SpanName
@@ -290,7 +290,7 @@ func newSubject(n check.Names) *subject {
 	return &subject{n, variable.Split(check.Cut(n.SpanName, check.MaxName), -1)}
 }
 
-// names reports whether evidence names what a finding is about. Evidence without names is about the service.
+// names reports whether evidence names the subject of a finding. Evidence without names is about the service.
 func (e *evidence) names(s *subject) bool {
 	matched := true
 	for _, c := range []struct {

@@ -127,7 +127,7 @@ func describeFixes(b *strings.Builder, ch *change, r *changeResult) {
 	describeModel(b, ch, r)
 }
 
-// describeVerification writes what was compared.
+// describeVerification writes the comparison.
 func describeVerification(b *strings.Builder, r *changeResult) {
 	v := r.Verification
 	fmt.Fprintf(b, "\n### Verification: %s\n\n", v.Status)

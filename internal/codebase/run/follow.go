@@ -15,7 +15,7 @@ import (
 	"assay/internal/review/check"
 )
 
-// follow asks the source host what became of the open pull requests of a repository's findings.
+// follow asks the source host for the state of the open pull requests of a repository's findings.
 func (j *job) follow(ctx context.Context) error {
 	open, _, err := j.cfg.Store.Findings(ctx, j.run.OrganizationID, assay.FindingFilter{
 		RepositoryID: j.repository.ID, Status: "all", Dismissed: true, PullStatus: assay.PullOpen, Limit: assay.MaxCodebasePage,
@@ -100,17 +100,17 @@ func (j *job) judgeFixes(ctx context.Context, findings []*assay.CodeFinding) (re
 	return refuted, nil
 }
 
-// fixVerdict is what telemetry shows of a merged fix.
+// fixVerdict is the verdict of the telemetry on a merged fix.
 type fixVerdict struct {
 	status   string         // assay.FixConfirmed, assay.FixRefuted or "" if it shows neither
 	version  *assay.Service // the newest one that is newer than the finding, nil: none
 	rules    []string       // of the finding; if refuted, those that fail
-	insights []string       // ids of open insights of the version that name what the finding is about
+	insights []string       // ids of open insights of the version that name the subject of the finding
 }
 
 // assess looks at the newest version of the service that is newer than the finding. If it still sends telemetry after the
 // finding was resolved and passes all rules that the finding leads to, it confirms the fix. If it is newer than that
-// time, it fails one of them, and an open insight names what the finding is about, it refutes the fix.
+// time, it fails one of them, and an open insight names the subject of the finding, it refutes the fix.
 func (t *telemetry) assess(f *assay.CodeFinding) fixVerdict {
 	var body struct {
 		Rules []string    `json:"rules"`
@@ -148,7 +148,7 @@ func (t *telemetry) assess(f *assay.CodeFinding) fixVerdict {
 	return v
 }
 
-// confirmation says which version confirms a fix, and by how much telemetry in the window.
+// confirmation names the version that confirms a fix, with the amount of its telemetry in the window.
 func (v *fixVerdict) confirmation(usage map[string]*assay.ServiceUsage) string {
 	text := "Fixed"
 	if v.version.Version != "" {
@@ -191,7 +191,7 @@ func evaluates(rule string, s assay.Signal) bool {
 	}
 }
 
-// refutation says which version refutes a fix.
+// refutation names the version that refutes a fix.
 func (v *fixVerdict) refutation() string {
 	version := "The newest version"
 	if v.version.Version != "" {

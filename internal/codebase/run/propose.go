@@ -28,7 +28,7 @@ import (
 	"assay/internal/review/worker"
 )
 
-// modelResult is what a language model did in a run.
+// modelResult is the result of the language model in a run.
 type modelResult struct {
 	Name     string            `json:"name"`
 	Usage    propose.Usage     `json:"usage"`
@@ -45,14 +45,14 @@ func (m *modelResult) fixed(id string) bool {
 // maxTargets limits the boundaries of a run that a model instruments. A fix has as many findings.
 const maxTargets = 10
 
-// target is what a language model may change: a finding without a mechanical fix, or a boundary that the mechanical
+// target is a task for a language model: a finding without a mechanical fix, or a boundary that the mechanical
 // instrumentation leaves.
 type target struct {
 	finding *review.Finding
 	step    *patch.Step // nil for a finding
 }
 
-// targets returns what the mechanical change leaves to the model, in order.
+// targets returns the tasks that the mechanical change leaves to the model, in order.
 func (ch *change) targets(fixed []string) (all []target) {
 	for i := range ch.Findings {
 		if id := ch.Findings[i].ID; slices.Contains(ch.FindingIDs, id) && !slices.Contains(fixed, id) {
@@ -76,7 +76,7 @@ func (t target) of() *propose.Task {
 	return &propose.Task{Step: *t.step}
 }
 
-// note says in a step what became of the attempt at it.
+// note adds the outcome of an attempt to its step.
 func (t target) note(a *propose.Attempt) {
 	switch {
 	case t.step == nil || !t.step.Open:
@@ -98,7 +98,7 @@ func (t target) String() string {
 
 var errModelTime = errors.New("the time limit for the language model has passed")
 
-// propose has the language model change the code for what the mechanical change leaves. At most half of the run's time is for
+// propose has the language model change the code for the tasks that the mechanical change leaves. At most half of the run's time is for
 // this, so that the change can be verified and published.
 func (j *job) propose(ctx context.Context) error {
 	p := j.cfg.Proposer
@@ -173,7 +173,7 @@ func (j *job) propose(ctx context.Context) error {
 	}
 }
 
-// outcomeOf says what became of an attempt, for the timeline.
+// outcomeOf returns the outcome of an attempt, for the timeline.
 func outcomeOf(t target, a *propose.Attempt) string {
 	verb := "fixed"
 	if t.step != nil {
@@ -230,7 +230,7 @@ func (j *job) prepare(ctx context.Context, task *propose.Task, t target, tree *p
 	return nil
 }
 
-// needReviewed verifies the mechanical instrumentation alone, unless that was done. What it adds may have findings, and tests
+// needReviewed verifies the mechanical instrumentation alone, unless that was done. The added code may have findings, and tests
 // may lack its dependencies, which is not the fault of the model.
 func (j *job) needReviewed(ctx context.Context) (err error) {
 	if j.reviewed != nil {
@@ -248,7 +248,7 @@ func (j *job) needReviewed(ctx context.Context) (err error) {
 	return nil
 }
 
-// saveModel saves events together with what the model has used, for the process that continues the run.
+// saveModel saves events together with the usage of the model, for a process that continues the run.
 func (j *job) saveModel(ctx context.Context, events ...assay.RunEvent) (err error) {
 	if j.run.Result, err = j.result.saved(); err != nil {
 		return err
@@ -256,7 +256,7 @@ func (j *job) saveModel(ctx context.Context, events ...assay.RunEvent) (err erro
 	return j.update(ctx, events...)
 }
 
-// assess returns what is wrong with the change in a tree, or "" if it does what the target asks for and may stay.
+// assess returns the defect of the change in a tree, or "" if it does the task of the target and may stay.
 func (j *job) assess(ctx context.Context, t target, boundary *worker.Boundary, tree *propose.Tree) (string, error) {
 	files, err := tree.Files()
 	if err != nil {
@@ -385,7 +385,7 @@ func sum(diff []byte) string {
 	return hex.EncodeToString(h[:8])
 }
 
-// describeModel says which changes a language model proposed.
+// describeModel lists the changes that a language model proposed.
 func describeModel(b *strings.Builder, ch *change, r *changeResult) {
 	if r.Model == nil || r.Model.Patch == "" {
 		return

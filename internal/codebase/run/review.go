@@ -28,7 +28,7 @@ type job struct {
 	dir          string   // for the clone
 	noted        []string // notes of another process on the phase that it has begun
 
-	// What a phase needs of those before it. A run that another process began gets it again.
+	// Results of earlier phases. A run that another process began computes them again.
 	files     *source.Checkout
 	report    *review.Report
 	findings  []*assay.CodeFinding
@@ -36,9 +36,9 @@ type job struct {
 	change    *change
 
 	result         *changeResult  // of a run that changes code
-	reviewed       *review.Report // of the code with the mechanical instrumentation and what the language model has added
+	reviewed       *review.Report // of the code with the mechanical instrumentation and the additions of the language model
 	testable       bool           // the tests of that code pass: they have its dependencies
-	proposed       *change        // with what the language model has last had verified
+	proposed       *change        // with the last verified change of the language model
 	proposedReview *review.Report // of the proposed change
 	proved         *verification  // of the change
 }
@@ -117,7 +117,7 @@ func (j *job) needFiles(ctx context.Context) error {
 // noteSource keeps the last error of the source at its installation.
 func (j *job) noteSource(ctx context.Context, err error) {
 	if j.installation.Status == assay.InstallationSuspended {
-		return // the source host says when that ends
+		return // the source host reports when that ends
 	}
 	text, status := "", assay.InstallationActive
 	if err != nil {
@@ -202,7 +202,7 @@ type excerpt struct {
 	MarkEnd int      `json:"mark_end"`
 }
 
-// body returns the stored form of what a review found.
+// body returns the stored form of the findings of a review.
 func body(f *review.Finding, note string) (json.RawMessage, error) {
 	b := struct {
 		Rules        []string    `json:"rules"`

@@ -82,7 +82,7 @@ func (s *Scanner) Change(ctx context.Context, dir string, settings assay.Reposit
 	out := &sandbox.Buffer{Max: cmp.Or(s.maxReport, maxReport)}
 	err = sandbox.Run(limited, sandbox.Command{
 		Path: program[0], Args: program[1:], Dir: dir, Input: input, Output: out, Yield: true,
-		// The Go runtime frees memory in time; the limit of the kernel is for what it cannot. Half of the CPUs are for
+		// The Go runtime frees memory in time; the limit of the kernel is for other memory. Half of the CPUs are for
 		// the server: its requests would wait for the child on each of them, in spite of its lower priority.
 		Env: []string{
 			"PATH=" + sandbox.Path(), "TMPDIR=" + filepath.Dir(dir), "GOMEMLIMIT=" + strconv.FormatInt(s.Memory*3/4, 10),

@@ -104,7 +104,7 @@ func (w *Worker) Run(ctx context.Context) {
 	slots.Wait()
 }
 
-// empty removes what processes before this one have left.
+// empty removes the files of earlier processes.
 func empty(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -301,7 +301,7 @@ func (j *job) do(ctx context.Context) (err error) {
 	return nil
 }
 
-// begin notes that a phase begins and returns its index in PhaseTimes, or -1 if it has ended. A phase that another
+// begin records that a phase begins and returns its index in PhaseTimes, or -1 if it has ended. A phase that another
 // process began is not noted again.
 func (j *job) begin(ctx context.Context, p Phase) (int, error) {
 	for i, t := range j.run.PhaseTimes {
@@ -361,7 +361,7 @@ func (j *job) end(ctx context.Context, err error) error {
 	return j.update(ctx, e)
 }
 
-// message returns what callers may know of an error.
+// message returns the text of an error for callers.
 func message(err error) string {
 	var coded *assay.Error
 	switch {

@@ -109,7 +109,7 @@ func become(limits string, argv []string) error {
 	return fmt.Errorf("execute %s: %w", argv[0], syscall.Exec(argv[0], argv, environment))
 }
 
-// spare is memory for what this process allocates under the limit of memory.
+// spare is memory for the allocations of this process under the limit of memory.
 const spare = 1 << 20
 
 // lower sets a limit that is not above the hard limit of this process.

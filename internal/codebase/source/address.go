@@ -12,7 +12,7 @@ import (
 	"assay/internal/netguard"
 )
 
-// errPrivate is for callers: it does not say which address a name has, nor whether a private one has the name.
+// errPrivate is for callers: it does not disclose the addresses of a name, nor whether a private address has the name.
 var errPrivate = errors.New("the host does not exist, or it is in a private network and the server does not allow that (--agent-allow-private-hosts)")
 
 var errNoHost = errors.New("the host does not exist")

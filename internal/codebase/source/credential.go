@@ -19,7 +19,7 @@ const (
 	maxKey   = 16 << 10
 )
 
-// Credential is what a source host asks for. Its fields are secret.
+// Credential is the credential for a source host. Its fields are secret.
 type Credential struct {
 	Username   string `json:"username,omitempty"`    // of a token; "" for any
 	Token      string `json:"token,omitempty"`       // password or access token, for https
@@ -45,7 +45,7 @@ func (c Credential) Same(other Credential) bool {
 	return c.Username == other.Username && c.Token == other.Token && c.SSHKey == other.SSHKey
 }
 
-// check returns an error for what could not be written to a line of git's configuration or a key file.
+// check returns an error for values that cannot be written to a line of git's configuration or to a key file.
 func (c Credential) check(ssh bool) error {
 	printable := func(s string) bool {
 		return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })

@@ -7,7 +7,7 @@
 //
 // Everything that a host sends is hostile: names, commits, contents and error messages. Repositories are fetched by the
 // git binary (git.go) with a configuration of its own, without hooks, submodules and other protocols, in a sandbox with
-// limits, and only what fits the limits is checked out or copied (copy.go). Names are resolved once, checked (address.go), and pinned for
+// limits, and only files within the limits are checked out or copied (copy.go). Names are resolved once, checked (address.go), and pinned for
 // git, which follows no redirects: so no request reaches a private network by DNS or by an answer of the host.
 //
 // Credentials are sealed in the store (credential.go). They reach git in files of a private directory that ends with

@@ -25,7 +25,7 @@ const (
 	EventRepositories = "repositories" // an installation has other repositories
 )
 
-// Event is what a source host reports by a webhook.
+// Event is the content of a webhook of a source host.
 type Event struct {
 	Kind           string
 	InstallationID string // at the host
@@ -52,7 +52,7 @@ func (s *Sources) Webhooks(kind string) bool {
 	return f != nil && f.host().cfg.WebhookSecret != ""
 }
 
-// Event checks the signature of a webhook and returns what it reports. An invalid signature gives CodeForbidden, an
+// Event checks the signature of a webhook and returns its event. An invalid signature gives CodeForbidden, an
 // invalid body CodeInvalid.
 func (s *Sources) Event(kind string, header http.Header, body []byte) (*Event, error) {
 	if !s.Webhooks(kind) {

@@ -48,7 +48,7 @@ type Grant struct {
 	Organization   string // that asked for it
 	Code           string
 	Verifier       string // of PKCE
-	InstallationID string // of KindGitHub: as the browser says
+	InstallationID string // of KindGitHub: from the browser
 	// Take, unless nil, is called before the code is redeemed, and not if too many sources are being connected. Its error is
 	// returned.
 	Take func(context.Context) error
@@ -56,15 +56,15 @@ type Grant struct {
 
 // forge is a kind of source whose host has an API. It is safe for concurrent use.
 type forge interface {
-	// host returns what all forges have in common.
+	// host returns the data that all forges have.
 	host() *forgeHost
 	// authorizeURL returns the page of the host on which a user authorizes reading, or changes as well.
 	authorizeURL(state, verifier, callback string, write bool) string
-	// connect redeems a grant and returns what its user may connect.
+	// connect redeems a grant and returns the repositories that its user may connect.
 	connect(ctx context.Context, g Grant, callback string) (*Connection, error)
-	// credential returns what git and the API need to use a repository with permissions.
+	// credential returns the credential of git and the API for a repository with permissions.
 	credential(ctx context.Context, i *assay.Installation, r *assay.Repository, c Credential, p permissions) (Credential, error)
-	// event returns what a webhook with a valid signature says.
+	// event returns the event of a webhook with a valid signature.
 	event(header http.Header, body []byte) (*Event, error)
 }
 
@@ -341,7 +341,7 @@ func errNotConfigured(kind string) error {
 	return assay.Errorf(assay.CodeUnprocessable, "this server is not configured for repositories of %s", safetext.Cut(safetext.Printable(kind, ""), 32))
 }
 
-// Authorize redeems a grant and returns what its user may connect.
+// Authorize redeems a grant and returns the repositories that its user may connect.
 func (s *Sources) Authorize(ctx context.Context, kind string, g Grant, callback string) (*Connection, error) {
 	f := s.forges[kind]
 	if f == nil {
@@ -368,7 +368,7 @@ func (s *Sources) Named(kind, fullName string) (*assay.Repository, bool) {
 }
 
 // Lost reports whether an installation cannot be used until an owner of its account connects it again, because the user
-// that connected it is none any more. If the host does not say so before ctx ends, what it said before counts.
+// that connected it is none any more. If the host does not respond before ctx ends, its last response counts.
 func (s *Sources) Lost(ctx context.Context, i *assay.Installation) bool {
 	g, ok := s.forges[i.Provider].(*github)
 	if !ok {

@@ -73,7 +73,7 @@ func (g *git) open(ctx context.Context, r *remote, c Credential) (w *workspace, 
 	cfg.add(`protocol "`+r.scheme+`"`, "allow", "always")
 	cfg.add("credential", "helper", "")
 	cfg.add("transfer", "fsckObjects", "true", "bundleURI", "false")
-	// Keep packs as they are: then the limit for files is a limit for what is fetched.
+	// Keep packs as they are: then the limit for files is a limit for fetched data.
 	cfg.add("fetch", "fsckObjects", "true", "unpackLimit", "1", "recurseSubmodules", "false", "uriProtocols", "")
 	cfg.add("submodule", "recurse", "false")
 	cfg.add("gc", "auto", "0")
@@ -117,7 +117,7 @@ func (w *workspace) configureHTTPS(cfg *configFile, c Credential, addresses []ne
 			}
 			all = append(all, text)
 		}
-		// Pin the checked addresses: a second resolution could give others.
+		// Pin the checked addresses: a second resolution could return other addresses.
 		cfg.add("http", "curloptResolve", w.remote.host+":"+cmp.Or(w.remote.port, "443")+":"+strings.Join(all, ","))
 	}
 	if c.Token != "" {

@@ -42,7 +42,7 @@ type ownership struct {
 	user         int64
 }
 
-// ownerCheck is what GitHub said last of an ownership.
+// ownerCheck is the last response of GitHub on an ownership.
 type ownerCheck struct {
 	at   time.Time
 	lost bool
@@ -286,7 +286,7 @@ func (g *github) checkOwner(ctx context.Context, i *assay.Installation) error {
 	return err
 }
 
-// lostOwner reports whether the user that connected an organization no longer owns it. If GitHub does not say, the answer
+// lostOwner reports whether the user that connected an organization no longer owns it. If GitHub does not respond, the answer
 // before counts, also with the error of ctx, and an installation without one can be used.
 func (g *github) lostOwner(ctx context.Context, i *assay.Installation) (bool, error) {
 	if i.OwnerID == 0 {
@@ -309,7 +309,7 @@ func (g *github) lostOwner(ctx context.Context, i *assay.Installation) (bool, er
 	return last.lost, nil
 }
 
-// note remembers what GitHub said of an ownership.
+// note remembers the response of GitHub on an ownership.
 func (g *github) note(o ownership, lost bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -320,7 +320,7 @@ func (g *github) note(o ownership, lost bool) {
 }
 
 // lost reports whether GitHub lists owners of the organization of an installation without the user. It returns an error
-// if there is no such list. The organization has the name that GitHub says now: another one may have a name of before.
+// if there is no such list. The organization is looked up under its present name: another one may have its old name.
 func (g *github) lost(ctx context.Context, o ownership) (bool, error) {
 	token, err := g.mint(ctx, o.installation, nil, permissions{"members": "read"})
 	if err != nil {

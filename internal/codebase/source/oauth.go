@@ -110,7 +110,7 @@ func (f *oauthForge) connect(ctx context.Context, grant Grant, callback string) 
 	return c, err
 }
 
-// oauthCredential is what is stored of a token. Both kinds take it as the password of any user.
+// oauthCredential is the stored form of a token. Both kinds take it as the password of any user.
 func oauthCredential(t *oauth2.Token) Credential {
 	return Credential{Username: "oauth2", Token: t.AccessToken, RefreshToken: t.RefreshToken, Expires: t.Expiry}
 }
@@ -200,7 +200,7 @@ func (s *Sources) refresh(ctx context.Context, i *assay.Installation, c Credenti
 	if ok, err := s.store.ReplaceCredential(ctx, i.OrganizationID, i.ID, i.Credential, claimed); err != nil || !ok {
 		return false, c, err
 	}
-	// Save what the host gives even if the run is cancelled meanwhile: the old token is void then.
+	// Save the new token even if the run is cancelled meanwhile: the old token is void then.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refreshClaim/2)
 	defer cancel()
 	next, err := f.refresh(ctx, c)

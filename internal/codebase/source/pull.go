@@ -50,7 +50,7 @@ func (h *forgeHost) pulls(r *assay.Repository, branch string) (path, query strin
 	return "/repos/" + r.FullName + "/pulls", url.Values{"state": {"open"}, "head": {owner + ":" + branch}, "limit": {"50"}, "per_page": {"50"}}.Encode()
 }
 
-// pull returns what an answer says, with a URL that the host cannot choose.
+// pull returns the pull request in a response, with a URL that the host cannot choose.
 func (h *forgeHost) pull(r *assay.Repository, a *pullAnswer) (*Pull, error) {
 	p := &Pull{Number: max(a.Number, a.IID), State: assay.PullClosed}
 	page := "/pull/"

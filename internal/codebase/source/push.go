@@ -21,7 +21,7 @@ const BranchPrefix = "assay/"
 // somebody else's work and is not replaced.
 const committer = "assay <assay@users.noreply.invalid>"
 
-// Change is what a run publishes.
+// Change is the change that a run publishes.
 type Change struct {
 	Branch string // begins with BranchPrefix
 	Base   string // branch that the change is for
@@ -38,7 +38,7 @@ type File struct {
 	Content []byte
 }
 
-// Published says where a change is.
+// Published is the location of a change.
 type Published struct {
 	Commit string
 	Pull   *Pull // nil if the source host has no API

@@ -29,7 +29,7 @@ var (
 	remotePath = regexp.MustCompile(`^(/[A-Za-z0-9_~.+@-][A-Za-z0-9_~.+@%-]*)+$`)
 )
 
-// parseRemote parses a clone URL: https, ssh, or user@host:path. It rejects what different programs read differently.
+// parseRemote parses a clone URL: https, ssh, or user@host:path. It rejects URLs that different programs read differently.
 func parseRemote(s string) (*remote, error) {
 	bad := func(text string) (*remote, error) { return nil, unprocessable("url", text) }
 	if len(s) > maxURL {

@@ -28,17 +28,17 @@ type Request struct {
 	Credential   Credential
 }
 
-// Connection is what a source is known by.
+// Connection identifies a source, with its credential.
 type Connection struct {
 	Provider     string
 	ExternalID   string // at a provider with an API
 	Account      string
 	OwnerID      int64               // of an organization of KindGitHub: the id of the user
-	Credential   Credential          // completed by what the host said, such as its SSH host keys
+	Credential   Credential          // completed with data of the host, such as its SSH host keys
 	Repositories []*assay.Repository // FullName, URL, DefaultBranch and Access are set
 }
 
-// Want selects what to check out of a repository.
+// Want selects the commit to check out.
 type Want struct {
 	Ref    string // name of a branch, "" for the default branch
 	Commit string // if the source still has it, "" for the newest
@@ -167,7 +167,7 @@ func (s *Sources) try(ctx context.Context, organization string, slow error, conn
 	return c, err
 }
 
-// Connect checks that a source can be read and returns what is to be stored of it.
+// Connect checks that a source can be read and returns the data to store.
 func (s *Sources) Connect(ctx context.Context, r *Request) (*Connection, error) {
 	h := s.hosts[r.Kind]
 	if h == nil {
@@ -203,7 +203,7 @@ func (s *Sources) access(ctx context.Context, i *assay.Installation, r *assay.Re
 	return i.Provider, c, nil, err
 }
 
-// forgeCredential returns what git and the API need to use a repository of a host with an API.
+// forgeCredential returns the credential of git and the API for a repository of a host with an API.
 func (s *Sources) forgeCredential(ctx context.Context, i *assay.Installation, r *assay.Repository, f forge, p permissions) (c Credential, err error) {
 	if i.Status == assay.InstallationSuspended {
 		return c, assay.Errorf(assay.CodeUnprocessable, "the installation is suspended at the source host")

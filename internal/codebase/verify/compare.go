@@ -12,7 +12,7 @@ import (
 	"assay/internal/report"
 )
 
-// service is what the report says about a service. Several entries of the same name, such as those of several
+// service is the report on a service. Several entries of the same name, such as those of several
 // versions, are one service: a rule that fails for one of them fails, and the lowest score counts.
 type service struct {
 	rules map[string]State

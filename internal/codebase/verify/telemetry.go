@@ -152,7 +152,7 @@ func (r *receiver) Ingest(ctx context.Context, _ string, signal wire.Signal, bod
 	return "", nil
 }
 
-// close stops the receiver and returns what it received, and whether there was more.
+// close stops the receiver and returns the received data, and whether there was more.
 func (r *receiver) close() ([]offline.Input, bool) {
 	_ = r.Shutdown(context.Background()) // ends: the senders are dead
 	r.servers.Wait()

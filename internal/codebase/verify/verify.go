@@ -47,7 +47,7 @@ const (
 // Options are a change to verify.
 type Options struct {
 	Before, After string   // directories with the repository before and after the change, which stay as they are
-	Command       string   // shell command that runs the tests; "": what the manifests suggest
+	Command       string   // shell command that runs the tests; "": the one that the manifests suggest
 	Rules         []string // ids of the rules that the change is to mend; none: it is to add telemetry
 	// Installs is set when the change adds dependencies. Tests have no network to install them, so that their failure
 	// says nothing.
@@ -104,7 +104,7 @@ type Score struct {
 	Pair[*float64]
 }
 
-// Telemetry is what the tests sent.
+// Telemetry is the telemetry that the tests sent.
 type Telemetry struct {
 	Spans        uint64 `json:"spans"`
 	LogRecords   uint64 `json:"log_records"`
@@ -163,7 +163,7 @@ func (v *Verifier) Verify(ctx context.Context, o Options) (*Result, error) {
 	return r, nil
 }
 
-// why says why the tests failed.
+// why returns why the tests failed.
 func (t *Tests) why() string {
 	switch {
 	case t.Limit != "":

@@ -16,17 +16,17 @@ import (
 	"time"
 )
 
-// DefaultAnswer is what the model says without a script.
+// DefaultAnswer is the reply of the model without a script.
 const DefaultAnswer = "## Why it matters\n\nTraces break.\n\n## What it costs here\n\nMost of the spans.\n\n## Next step\n\nSet `service.name`.\n"
 
-// Request is what the model was asked.
+// Request is a request to the model.
 type Request struct {
 	Path   string
 	Header http.Header
 	Model  string
 	System string // the texts of the role system
 	User   string // the texts of the role user
-	// Tools are the names of the tools that it may call, Results what its calls have led to, in order.
+	// Tools are the names of the tools that it may call, Results the results of its calls, in order.
 	Tools, Results []string
 	Body           string // as it came
 }
@@ -34,17 +34,17 @@ type Request struct {
 // Prompt returns everything that the model was shown.
 func (r Request) Prompt() string { return r.System + "\n" + r.User }
 
-// Reply is what the server does with one request. The zero value answers
+// Reply is the response of the server to one request. The zero value answers
 // DefaultAnswer.
 type Reply struct {
 	Status     int           // default 200
 	RetryAfter time.Duration // header Retry-After, in whole seconds; none for 0
 	Location   string        // header Location
 
-	Text   string // what the model says
+	Text   string // of the reply
 	Finish string // finish_reason or stop_reason; default the one of a whole answer
 	Tool   bool   // the model calls a tool
-	Empty  bool   // the model says nothing
+	Empty  bool   // the reply has no text
 	Calls  []Call // that it makes; Tool is not needed
 	// Input and Output are the tokens of the usage; default 1. Negative ones are sent as they are.
 	Input, Output int
@@ -99,7 +99,7 @@ func (s *Server) Always(r Reply) {
 	s.always = r
 }
 
-// Requests returns what the model was asked, in the order in which it was.
+// Requests returns the requests to the model, in order.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,7 +178,7 @@ func (s *Server) next(r Request) Reply {
 	return reply
 }
 
-// sever closes the connection after what was written.
+// sever closes the connection after the written bytes.
 func sever(w http.ResponseWriter) {
 	if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
 		_ = conn.Close()

@@ -58,7 +58,7 @@ func Start(t testing.TB, wrap func(git http.Handler) http.Handler) *Server {
 	return s
 }
 
-// Git runs git in a directory and returns what it prints. It leaves no process behind: new versions of git would start
+// Git runs git in a directory and returns its output. It leaves no process behind: new versions of git would start
 // the maintenance of the repository in the background.
 func Git(t testing.TB, dir string, args ...string) string {
 	t.Helper()
