@@ -99,6 +99,23 @@ func (s *server) stop() error {
 	return s.Stop()
 }
 
+// calm waits until the server is idle.
+func (s *server) calm(ctx context.Context) error {
+	const look, busy = 2 * time.Second, 100 * time.Millisecond
+	for before := time.Duration(-1); ; {
+		used, err := s.CPU()
+		if err != nil || (before >= 0 && used-before < busy) {
+			return err
+		}
+		before = used
+		select {
+		case <-time.After(look):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
 // buildCollector builds the module bench/collector and returns the binary.
 func buildCollector(ctx context.Context) (string, error) {
 	binary, err := filepath.Abs(filepath.Join("bin", "bench-collector"))
