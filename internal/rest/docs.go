@@ -331,7 +331,6 @@ func (s *server) file(path, contentType string, write func() ([]byte, error), he
 		return gzipped(body)
 	})
 	s.methods[path] = append(s.methods[path], http.MethodGet)
-	s.files = append(s.files, s.base+path)
 	s.mux.HandleFunc("GET "+s.base+path, func(_ http.ResponseWriter, r *http.Request) {
 		x := exchangeOf(r.Context())
 		body, err := content()

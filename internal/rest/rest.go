@@ -7,7 +7,6 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -70,11 +69,6 @@ type Config struct {
 	// scope read. nil: the API does not have the path.
 	Metrics func(organizationID string) http.Handler
 
-	// Other serves paths that are neither below BasePath nor a probe. nil: the API responds
-	// 404. Do not put the standard mux in front of this handler: it would redirect paths
-	// that the API rejects.
-	Other http.Handler
-
 	CPU    *fair.Semaphore  // for decoding bodies and encoding responses, by organization; nil: no limit
 	Now    func() time.Time // default time.Now
 	Logger *slog.Logger     // default: none
@@ -95,15 +89,14 @@ type server struct {
 	limiter *fair.RateLimiter[string] // by credential; nil: no limit
 	bodies  *fair.Limiter             // limits the bytes of bodies in memory, by organization
 	methods map[string][]string       // by path
-	files   []string                  // paths of the document and its rendering
 }
 
 // New returns the handler of the API below its base path, including the OpenAPI document
 // and its rendering, and of the probes /livez and /readyz. It is safe for concurrent use.
 //
-// Use it as the root handler of the listener, not behind a ServeMux (see Config.Other). A
-// request with a header above the limit of the http.Server never reaches it; net/http
-// responds in plain text.
+// Use it as the root handler of the listener, not behind a ServeMux, which would redirect
+// paths that the API rejects. A request with a header above the limit of the http.Server
+// never reaches it; net/http responds in plain text.
 func New(cfg Config) *API { return &API{newServer(cfg)} }
 
 // API is the handler that New returns.
@@ -170,14 +163,6 @@ func (s *server) now() time.Time { return s.cfg.Now() }
 
 // ServeHTTP implements http.Handler.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if s.cfg.Other != nil && !s.owns(r.URL.Path) {
-		s.cfg.Other.ServeHTTP(w, r)
-		return
-	}
-	s.serve(w, r)
-}
-
-func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{ResponseWriter: w, s: s, traceID: requestid.TraceID(r.Context())}
 	x.r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
 	defer x.recover()
@@ -196,22 +181,4 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	defer func() { r.Pattern = x.r.Pattern }() // for metrics and logs around this handler
 	s.mux.ServeHTTP(x, x.r)
-}
-
-// owns reports whether a path belongs to the API or is a probe.
-func (s *server) owns(path string) bool {
-	switch path {
-	case metricsPath:
-		return s.cfg.Metrics != nil
-	case "/livez", "/readyz":
-		return true
-	}
-	if slices.Contains(s.files, path) {
-		return true
-	}
-	root := s.base
-	if root == "" {
-		root = "/v1" // the API does not own the rest of the host
-	}
-	return path == root || strings.HasPrefix(path, root+"/")
 }

@@ -255,22 +255,20 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 	require.Less(t, x.ResponseWriter.(*httptest.ResponseRecorder).Body.Len(), 500)
 }
 
-func TestOther(t *testing.T) {
-	f := newFixture(t, func(c *Config) {
-		c.Other = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
-	})
+func TestPaths(t *testing.T) {
+	f := newFixture(t)
 	for target, status := range map[string]int{
-		"/": 418, "/metrics": 418, "/apis": 418, "/x/../api/v1/services": 418,
+		"/": 404, "/metrics": 404, "/apis": 404, "/x/../api/v1/services": 400,
 		"/api": 404, "/api/": 404, "/api/x": 404, "/api/../x": 400, "/livez": 200, "/readyz": 200, "/api/v1/services": 401, "/api/docs": 200,
 	} {
 		w := httptest.NewRecorder()
 		f.h.ServeHTTP(w, httptest.NewRequest("GET", target, nil))
 		require.Equal(t, status, w.Code, target)
 	}
-	f.cfg.BasePath = "" // the API does not take the whole host
+	f.cfg.BasePath = "" // the API takes the whole host
 	h := New(f.cfg)
 	for target, status := range map[string]int{
-		"/": 418, "/metrics": 418, "/v1": 404, "/v1/x": 404, "/v1/services": 401, "/v1x": 418, "/livez": 200, "/openapi.json": 200, "/docs": 200, "/docs/style.css": 200, "/docs/x": 418,
+		"/": 404, "/metrics": 404, "/v1": 404, "/v1/x": 404, "/v1/services": 401, "/v1x": 404, "/livez": 200, "/openapi.json": 200, "/docs": 200, "/docs/style.css": 200, "/docs/x": 404,
 	} {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest("GET", target, nil))
