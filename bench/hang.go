@@ -73,52 +73,64 @@ func (h *hang) measure(ctx context.Context, s *settings) (t *table, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, srv.stop()) }()
-	client := &http.Client{Timeout: assaytest.Limit, Transport: &http.Transport{MaxIdleConnsPerHost: hangReaders}}
-	defer client.CloseIdleConnections()
-	root := "http://" + srv.rest + "/api"
-	list := func() (answers, error) {
-		return repeat(ctx, client, root+"/v1/services", srv.key, hangReaders, hangSpan)
-	}
-	var alone, beside answers
-	var ratio []float64
 	var slowest float64
-	for range hangRounds {
-		if err := srv.calm(ctx); err != nil {
-			return nil, srv.Explain(err)
-		}
-		calm, err := list()
-		if err != nil {
-			return nil, srv.Explain(err)
-		}
-		release, err := h.wait(ctx, root+h.path, srv.key, upstream)
-		if err != nil {
-			return nil, srv.Explain(err)
-		}
-		during, err := list()
-		waited, released := release()
-		if err = errors.Join(err, released); err != nil {
-			return nil, srv.Explain(err)
-		}
-		slowest = max(slowest, waited)
-		ratio = append(ratio, during.rate()/calm.rate())
-		alone.add(calm)
-		beside.add(during)
-	}
 	t = &table{
 		Title: fmt.Sprintf("GET /v1/services by %d clients while the %s hangs and %s clients wait for it",
 			hangReaders, h.name, thousands(int64(h.clients))),
-		Columns: []string{"requests/s", "p50 ms", "p99 ms"},
-		Rows: []row{
-			{"no client waits", alone.values()},
-			{thousands(int64(h.clients)) + " wait", beside.values()},
-		},
-		Notes:   []string{fmt.Sprintf("%d rounds of %s each way, by turns", hangRounds, hangSpan)},
-		Targets: []target{atLeast("throughput while they wait, times that without,", hangTarget, median(ratio))},
 	}
+	names := [2]string{"no client waits", thousands(int64(h.clients)) + " wait"}
+	ratio, err := t.compare(ctx, srv, names, func() (func() error, error) {
+		release, err := h.wait(ctx, "http://"+srv.rest+"/api"+h.path, srv.key, upstream)
+		return func() error {
+			waited, err := release()
+			slowest = max(slowest, waited)
+			return err
+		}, err
+	})
+	if err != nil {
+		return nil, srv.Explain(err)
+	}
+	t.Targets = []target{atLeast("throughput while they wait, times that without,", hangTarget, ratio)}
 	if h.limit > 0 {
 		t.Targets = append(t.Targets, atMost("seconds until a request is answered with 502", h.limit, slowest))
 	}
 	return t, nil
+}
+
+// compare lists services from a few clients, alone and while something else runs, by turns. start starts it and returns
+// what ends it. compare adds a row for each side and returns the throughput beside it, times that alone.
+func (t *table) compare(ctx context.Context, srv *server, names [2]string, start func() (end func() error, err error)) (ratio float64, err error) {
+	client := &http.Client{Timeout: assaytest.Limit, Transport: &http.Transport{MaxIdleConnsPerHost: hangReaders}}
+	defer client.CloseIdleConnections()
+	list := func() (answers, error) {
+		return repeat(ctx, client, "http://"+srv.rest+"/api/v1/services", srv.key, hangReaders, hangSpan)
+	}
+	var alone, beside answers
+	var ratios []float64
+	for range hangRounds {
+		if err := srv.calm(ctx); err != nil {
+			return 0, err
+		}
+		calm, err := list()
+		if err != nil {
+			return 0, err
+		}
+		end, err := start()
+		if err != nil {
+			return 0, err
+		}
+		during, err := list()
+		if err = errors.Join(err, end()); err != nil {
+			return 0, err
+		}
+		ratios = append(ratios, during.rate()/calm.rate())
+		alone.add(calm)
+		beside.add(during)
+	}
+	t.Columns = []string{"requests/s", "p50 ms", "p99 ms"}
+	t.Rows = []row{{names[0], alone.values()}, {names[1], beside.values()}}
+	t.Notes = append(t.Notes, fmt.Sprintf("%d rounds of %s each way, by turns", hangRounds, hangSpan))
+	return median(ratios), nil
 }
 
 // wait makes clients request a URL repeatedly, and returns when requests have reached the upstream. release

@@ -82,51 +82,28 @@ func runReviewed(ctx context.Context, s *settings, emit func(*table) error) (err
 	if err := a.call(ctx, http.MethodPatch, "/repositories/"+repository, map[string]any{"is_active": true}, nil); err != nil {
 		return err
 	}
-	list := func() (answers, error) {
-		return repeat(ctx, client, "http://"+srv.rest+"/api/v1/services", srv.key, hangReaders, hangSpan)
+	t := &table{
+		Title: fmt.Sprintf("GET /v1/services by %d clients while the agent reviews %d hostile files of %d KiB", hangReaders, reviewedFiles, reviewedBytes>>10),
 	}
-	var alone, beside answers
-	var ratio []float64
 	var used time.Duration // by reviews
-	for range hangRounds {
-		if err := srv.calm(ctx); err != nil {
-			return srv.Explain(err)
-		}
-		calm, err := list()
-		if err != nil {
-			return srv.Explain(err)
-		}
+	ratio, err := t.compare(ctx, srv, [2]string{"no review", "a review runs"}, func() (func() error, error) {
 		stop, err := a.review(ctx, repository)
 		if err != nil {
-			return srv.Explain(err)
+			return nil, err
 		}
 		before, err := srv.children()
-		if err != nil {
-			return err
-		}
-		during, err := list()
-		if err != nil {
-			return srv.Explain(err)
-		}
-		after, err := srv.children()
-		if err = errors.Join(err, stop()); err != nil {
-			return srv.Explain(err)
-		}
-		used += after - before
-		ratio = append(ratio, during.rate()/calm.rate())
-		alone.add(calm)
-		beside.add(during)
-	}
-	return emit(&table{
-		Title:   fmt.Sprintf("GET /v1/services by %d clients while the agent reviews %d hostile files of %d KiB", hangReaders, reviewedFiles, reviewedBytes>>10),
-		Columns: []string{"requests/s", "p50 ms", "p99 ms"},
-		Rows:    []row{{"no review", alone.values()}, {"a review runs", beside.values()}},
-		Notes: []string{
-			fmt.Sprintf("%d rounds of %s each way, by turns", hangRounds, hangSpan),
-			fmt.Sprintf("the reviews used %.1f s of processor time beside the clients", used.Seconds()),
-		},
-		Targets: []target{atLeast("throughput during a review, times that without,", reviewedTarget, median(ratio))},
+		return func() error {
+			after, err := srv.children()
+			used += after - before
+			return errors.Join(err, stop())
+		}, err
 	})
+	if err != nil {
+		return srv.Explain(err)
+	}
+	t.Notes = append(t.Notes, fmt.Sprintf("the reviews used %.1f s of processor time beside the clients", used.Seconds()))
+	t.Targets = []target{atLeast("throughput during a review, times that without,", reviewedTarget, ratio)}
+	return emit(t)
 }
 
 // children returns the processor time of the processes that the server has started.
