@@ -338,71 +338,49 @@ func (f *fairLoad) chunks(ctx context.Context, key string) {
 func (f *fairLoad) connect(ctx context.Context) {
 	requests := []byte(strings.Repeat("GET /api/v1/services HTTP/1.1\r\nHost: assay\r\n\r\n", 19) +
 		"GET /api/v1/services HTTP/1.1\r\nHost: assay\r\nConnection: close\r\n\r\n")
-	for ctx.Err() == nil {
-		c, err := new(net.Dialer).DialContext(ctx, "tcp", f.rest)
-		if err != nil {
-			f.refused.Add(1)
-			pause(ctx)
-			continue
-		}
-		end := context.AfterFunc(ctx, func() { _ = c.Close() })
-		if _, err = c.Write(requests); err == nil {
+	f.dial(ctx, f.rest, 0, func(c net.Conn) {
+		if _, err := c.Write(requests); err == nil {
 			_, _ = io.Copy(io.Discard, c) // until the server closes the connection
 		}
-		end()
-		_ = c.Close()
-		f.refused.Add(1)
-	}
+	})
 }
 
 // withoutWaiting opens one connection after the other and sends on each until the server closes it, whatever it responds.
 func (f *fairLoad) withoutWaiting(ctx context.Context, address string, send func(*bufio.Writer) error) {
-	for ctx.Err() == nil {
-		c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
-		if err != nil {
-			f.refused.Add(1)
-			pause(ctx)
-			continue
-		}
-		end := context.AfterFunc(ctx, func() { _ = c.Close() })
+	f.dial(ctx, address, fairBackoff, func(c net.Conn) {
 		go func() { _, _ = io.Copy(io.Discard, c) }()
 		_ = send(bufio.NewWriterSize(c, 16<<10)) // until the server closes the connection
-		end()
-		_ = c.Close()
-		f.refused.Add(1)
-		pause(ctx)
-	}
+	})
 }
 
 // trickle opens one connection after the other. On each it sends the start of a request,
 // and then one byte a second until the server closes the connection.
 func (f *fairLoad) trickle(ctx context.Context, address, beginning string) {
+	f.dial(ctx, address, fairBackoff, func(c net.Conn) {
+		_, err := c.Write([]byte(beginning))
+		for err == nil {
+			if err = sleep(ctx, time.Second); err == nil {
+				_, err = c.Write([]byte{'x'})
+			}
+		}
+	})
+}
+
+// dial opens one connection after the other, with a pause between them, and closes each when use returns or ctx ends.
+func (f *fairLoad) dial(ctx context.Context, address string, pause time.Duration, use func(net.Conn)) {
 	for ctx.Err() == nil {
 		c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 		if err != nil {
 			f.refused.Add(1)
-			pause(ctx)
+			_ = sleep(ctx, fairBackoff)
 			continue
 		}
-		_, err = c.Write([]byte(beginning))
-		for err == nil && ctx.Err() == nil {
-			select {
-			case <-ctx.Done():
-			case <-time.After(time.Second):
-			}
-			_, err = c.Write([]byte{'x'})
-		}
+		end := context.AfterFunc(ctx, func() { _ = c.Close() })
+		use(c)
+		end()
 		_ = c.Close() // the server may have closed it
 		f.refused.Add(1)
-		pause(ctx)
-	}
-}
-
-// pause waits a moment before the next try.
-func pause(ctx context.Context) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(fairBackoff):
+		_ = sleep(ctx, pause)
 	}
 }
 
@@ -415,6 +393,6 @@ func (f *fairLoad) attack(ctx context.Context, key, path, encoding string, body 
 		f.taken.Add(1)
 	default: // the server may also close the connection
 		f.refused.Add(1)
-		pause(ctx)
+		_ = sleep(ctx, fairBackoff)
 	}
 }

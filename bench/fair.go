@@ -176,10 +176,8 @@ func (f *fairLoad) attackedBy(ctx context.Context, srv *server, greedy string, a
 // see returns the results of an organization that do not depend on the number of its
 // requests.
 func (f *fairLoad) see(ctx context.Context, srv *server) (string, error) {
-	select {
-	case <-ctx.Done():
-		return "", context.Cause(ctx)
-	case <-time.After(fairSettle):
+	if err := sleep(ctx, fairSettle); err != nil {
+		return "", err
 	}
 	services, err := assaytest.List[scoredService](ctx, f.client, "http://"+srv.rest+"/api", srv.key, "/v1/services")
 	if err != nil {

@@ -122,10 +122,8 @@ func transportLoad(ctx context.Context, srv *server, dial func(*server) (sender,
 		return 0, 0, err
 	}
 	wall = time.Since(began)
-	select {
-	case <-time.After(settle):
-	case <-ctx.Done():
-		return 0, 0, ctx.Err()
+	if err := sleep(ctx, settle); err != nil {
+		return 0, 0, err
 	}
 	after, err := srv.CPU()
 	if err != nil {

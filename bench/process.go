@@ -108,11 +108,19 @@ func (s *server) calm(ctx context.Context) error {
 			return err
 		}
 		before = used
-		select {
-		case <-time.After(look):
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := sleep(ctx, look); err != nil {
+			return err
 		}
+	}
+}
+
+// sleep waits for a time, or returns why ctx ended.
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
 	}
 }
 

@@ -64,10 +64,8 @@ func runRead(ctx context.Context, s *settings, emit func(*table) error) (err err
 	if err := sendOne(ctx, s, srv); err != nil {
 		return srv.Explain(err)
 	}
-	select {
-	case <-time.After(idleTime):
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := sleep(ctx, idleTime); err != nil {
+		return err
 	}
 	idle, most, err := srv.Memory()
 	if err != nil {

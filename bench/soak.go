@@ -145,10 +145,8 @@ func (p *soakSender) send(ctx context.Context, end time.Time, perSecond float64)
 			for i := range w.requests {
 				if perSecond > 0 {
 					due := began.Add(time.Duration(float64(taken) / perSecond * float64(time.Second)))
-					select {
-					case <-ctx.Done():
+					if sleep(ctx, time.Until(due)) != nil {
 						return taken, nil
-					case <-time.After(time.Until(due)):
 					}
 				}
 				if over() {
@@ -176,10 +174,8 @@ func (p *soakSender) post(ctx context.Context, signal wire.Signal, body []byte) 
 		case status != http.StatusServiceUnavailable:
 			return fmt.Errorf("POST %s: status %d", path, status)
 		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(fairBackoff):
+		if err := sleep(ctx, fairBackoff); err != nil {
+			return err
 		}
 	}
 }
