@@ -38,11 +38,7 @@ func liveAPIKey(at string) string {
 // CreateAPIKey implements assay.APIKeyStore.
 func (q *Queries) CreateAPIKey(ctx context.Context, k *assay.APIKey, limits assay.APIKeyLimits) error {
 	var created time.Time
-	err := q.engine.Update(ctx, connpool.Pages, "create an API key", func(tx Tx) error {
-		org, now, err := q.lockOrganization(ctx, tx, k.OrganizationID)
-		if err != nil {
-			return err
-		}
+	err := q.updateOrganization(ctx, "create an API key", k.OrganizationID, func(tx Tx, org int64, now time.Time) error {
 		created = now
 		var all, live int
 		if _, err := get(ctx, tx, []any{&all, &live}, `SELECT count(*), count(*) FILTER (WHERE `+liveAPIKey(`$2`)+`) FROM api_keys k WHERE k.org = $1`,
@@ -55,7 +51,7 @@ func (q *Queries) CreateAPIKey(ctx context.Context, k *assay.APIKey, limits assa
 		if limits.Live > 0 && live >= limits.Live {
 			return errTooManyAPIKeys("the organization has %d API keys, which is the limit; revoke one that is not in use", live)
 		}
-		_, err = exec(ctx, tx, `INSERT INTO api_keys (id, org, name, hash, scopes, created_at, created_by, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+		_, err := exec(ctx, tx, `INSERT INTO api_keys (id, org, name, hash, scopes, created_at, created_by, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
 			k.ID, org, k.Name, k.Hash[:], codec.JoinScopes(k.Scopes), Micros(created), Text(k.CreatedBy), Micros(k.ExpiresAt))
 		return q.conflict(err, "an API key with this id exists")
 	})

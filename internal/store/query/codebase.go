@@ -13,6 +13,7 @@ import (
 
 	"assay"
 	"assay/internal/lists"
+	"assay/internal/store/connpool"
 )
 
 var _ assay.CodebaseStore = (*Queries)(nil)
@@ -121,17 +122,24 @@ func codebasePage(limit, offset int) assay.Page {
 	return assay.Page{Limit: min(limit, assay.MaxCodebasePage), Offset: max(offset, 0)}
 }
 
-// lockOrganization serializes changes of an organization's installations, repositories,
-// onboarding, webhooks and API keys. It returns the row of the organization.
-func (q *Queries) lockOrganization(ctx context.Context, tx Tx, id string) (org int64, now time.Time, err error) {
-	if org, err = OrgOf(ctx, tx, id); err != nil {
-		return 0, time.Time{}, err
-	}
-	if err = q.lockCodebase(ctx, tx, org); err != nil {
-		return 0, time.Time{}, err
-	}
-	now, err = tx.Now(ctx)
-	return org, now, err
+// updateOrganization is Update for a change of an organization's installations, repositories,
+// onboarding, webhooks or API keys. It serializes these changes. org is the row of the
+// organization.
+func (q *Queries) updateOrganization(ctx context.Context, operation, id string, do func(tx Tx, org int64, now time.Time) error) error {
+	return q.engine.Update(ctx, connpool.Pages, operation, func(tx Tx) error {
+		org, err := OrgOf(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		if err := q.lockCodebase(ctx, tx, org); err != nil {
+			return err
+		}
+		now, err := tx.Now(ctx)
+		if err != nil {
+			return err
+		}
+		return do(tx, org, now)
+	})
 }
 
 // lockCodebase takes the lock of an organization, or with 0 the one of the claims of runs.

@@ -5,6 +5,7 @@ package query
 import (
 	"context"
 	"slices"
+	"time"
 
 	"assay"
 	"assay/internal/store/connpool"
@@ -38,11 +39,7 @@ func (q *Queries) SaveInstallation(ctx context.Context, i *assay.Installation) e
 	}
 	saved := *i
 	saved.ID = id
-	err = q.engine.Update(ctx, connpool.Pages, "save an installation", func(tx Tx) error {
-		org, now, err := q.lockOrganization(ctx, tx, i.OrganizationID)
-		if err != nil {
-			return err
-		}
+	err = q.updateOrganization(ctx, "save an installation", i.OrganizationID, func(tx Tx, org int64, now time.Time) error {
 		var (
 			owner int64
 			n     int
@@ -56,7 +53,7 @@ func (q *Queries) SaveInstallation(ctx context.Context, i *assay.Installation) e
 		}
 		switch {
 		case owner == org:
-			_, err = exec(ctx, tx, `UPDATE installations SET provider = $1, account = $2, status = $3, credential = $4, last_error = $5, external_id = $6, writable = $7, owner_id = $8 WHERE id = $9`,
+			_, err := exec(ctx, tx, `UPDATE installations SET provider = $1, account = $2, status = $3, credential = $4, last_error = $5, external_id = $6, writable = $7, owner_id = $8 WHERE id = $9`,
 				Text(i.Provider), Text(i.Account), Text(i.Status), document(i.Credential), message(i.LastError), Text(i.ExternalID), flag(i.Write), i.OwnerID, ID(id))
 			return err
 		case owner != 0:
@@ -65,7 +62,7 @@ func (q *Queries) SaveInstallation(ctx context.Context, i *assay.Installation) e
 			return assay.Errorf(assay.CodeConflict, "the organization has %d installations, which is the limit", n)
 		}
 		saved.CreatedAt, saved.CreatedBy = now, i.CreatedBy
-		_, err = exec(ctx, tx, `INSERT INTO installations (id, org, provider, account, status, credential, created_at, created_by, last_error, external_id, writable, owner_id)
+		_, err := exec(ctx, tx, `INSERT INTO installations (id, org, provider, account, status, credential, created_at, created_by, last_error, external_id, writable, owner_id)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
 			ID(id), org, Text(i.Provider), Text(i.Account), Text(i.Status), document(i.Credential), Micros(now), Text(i.CreatedBy), message(i.LastError), Text(i.ExternalID), flag(i.Write), i.OwnerID)
 		return q.conflict(err, "an installation with this id exists")
@@ -128,11 +125,7 @@ func (q *Queries) DeleteInstallation(ctx context.Context, organizationID, id str
 	)
 	var installation int64
 	var repos []int64
-	err := q.engine.Update(ctx, connpool.Pages, operation, func(tx Tx) error {
-		org, now, err := q.lockOrganization(ctx, tx, organizationID)
-		if err != nil {
-			return err
-		}
+	err := q.updateOrganization(ctx, operation, organizationID, func(tx Tx, org int64, now time.Time) error {
 		if err := need(ctx, tx, errNoInstallation, []any{&installation},
 			`SELECT installation FROM installations WHERE id = $1 AND org = $2`, ID(id), org); err != nil {
 			return err
@@ -174,11 +167,7 @@ func (q *Queries) DeleteInstallation(ctx context.Context, organizationID, id str
 			return err
 		}
 	}
-	return q.engine.Update(ctx, connpool.Pages, operation, func(tx Tx) error {
-		org, _, err := q.lockOrganization(ctx, tx, organizationID)
-		if err != nil {
-			return err
-		}
+	return q.updateOrganization(ctx, operation, organizationID, func(tx Tx, org int64, _ time.Time) error {
 		b := new(Batch)
 		// Repositories that were added meanwhile are new and have few rows.
 		b.Exec(`DELETE FROM repositories WHERE installation = $1 AND org = $2`, installation, org)

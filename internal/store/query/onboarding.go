@@ -12,12 +12,8 @@ import (
 
 // StartOnboarding implements assay.CodebaseStore.
 func (q *Queries) StartOnboarding(ctx context.Context, organizationID string) error {
-	return q.engine.Update(ctx, connpool.Pages, "start the onboarding", func(tx Tx) error {
-		org, now, err := q.lockOrganization(ctx, tx, organizationID)
-		if err != nil {
-			return err
-		}
-		_, err = exec(ctx, tx, `INSERT INTO onboarding (org, started_at) VALUES ($1, $2) ON CONFLICT (org) DO NOTHING`, org, Micros(now))
+	return q.updateOrganization(ctx, "start the onboarding", organizationID, func(tx Tx, org int64, now time.Time) error {
+		_, err := exec(ctx, tx, `INSERT INTO onboarding (org, started_at) VALUES ($1, $2) ON CONFLICT (org) DO NOTHING`, org, Micros(now))
 		return err
 	})
 }
@@ -27,11 +23,7 @@ func (q *Queries) SaveOnboardingState(ctx context.Context, s *assay.OnboardingSt
 	if err := checkSizes("onboarding state", assay.MaxCodeTextBytes, s.Provider, s.Verifier, s.CreatedBy); err != nil {
 		return err
 	}
-	return q.engine.Update(ctx, connpool.Pages, "save an onboarding state", func(tx Tx) error {
-		org, _, err := q.lockOrganization(ctx, tx, s.OrganizationID)
-		if err != nil {
-			return err
-		}
+	return q.updateOrganization(ctx, "save an onboarding state", s.OrganizationID, func(tx Tx, org int64, _ time.Time) error {
 		b := new(Batch)
 		b.Exec(`DELETE FROM onboarding_states WHERE hash IN (
 			SELECT hash FROM onboarding_states WHERE org = $1 ORDER BY expires_at DESC, hash`+noLimit+` OFFSET $2)`, org, assay.MaxOnboardingStates-1)
@@ -86,11 +78,7 @@ func (q *Queries) TakeOnboardingState(ctx context.Context, hash [32]byte, now ti
 
 // CompleteOnboarding implements assay.CodebaseStore.
 func (q *Queries) CompleteOnboarding(ctx context.Context, organizationID string, ids []string, limit int) (n int, err error) {
-	err = q.engine.Update(ctx, connpool.Pages, "complete the onboarding", func(tx Tx) error {
-		org, now, err := q.lockOrganization(ctx, tx, organizationID)
-		if err != nil {
-			return err
-		}
+	err = q.updateOrganization(ctx, "complete the onboarding", organizationID, func(tx Tx, org int64, now time.Time) error {
 		changed, err := exec(ctx, tx, `INSERT INTO onboarding (org, started_at, completed_at) VALUES ($1, $2, $2)
 			ON CONFLICT (org) DO UPDATE SET completed_at = excluded.completed_at WHERE onboarding.completed_at = 0`, org, Micros(now))
 		if err != nil {

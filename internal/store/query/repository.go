@@ -35,11 +35,7 @@ func (q *Queries) SaveRepositories(ctx context.Context, organizationID string, r
 		}
 		installations[r.InstallationID] = true
 	}
-	err := q.engine.Update(ctx, connpool.Pages, "save repositories", func(tx Tx) error {
-		org, now, err := q.lockOrganization(ctx, tx, organizationID)
-		if err != nil {
-			return err
-		}
+	err := q.updateOrganization(ctx, "save repositories", organizationID, func(tx Tx, org int64, now time.Time) error {
 		byID := make(map[string]int64)
 		b := new(Batch)
 		for id := range installations {
@@ -193,11 +189,7 @@ func (q *Queries) SaveRepositorySettings(ctx context.Context, organizationID, id
 
 // ActivateRepositories implements assay.CodebaseStore.
 func (q *Queries) ActivateRepositories(ctx context.Context, organizationID string, ids []string, active bool, limit int) (n int, err error) {
-	err = q.engine.Update(ctx, connpool.Pages, "activate repositories", func(tx Tx) error {
-		org, _, err := q.lockOrganization(ctx, tx, organizationID)
-		if err != nil {
-			return err
-		}
+	err = q.updateOrganization(ctx, "activate repositories", organizationID, func(tx Tx, org int64, _ time.Time) error {
 		n, err = q.activate(ctx, tx, org, ids, active, limit)
 		return err
 	})

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"time"
 
 	"assay"
 	"assay/internal/rules/catalog"
@@ -107,11 +108,7 @@ func (q *Queries) CreateWebhook(ctx context.Context, w *assay.Webhook) error {
 		return err
 	}
 	created := *w
-	err = q.engine.Update(ctx, connpool.Pages, "create a webhook", func(tx Tx) error {
-		org, now, err := q.lockOrganization(ctx, tx, w.OrganizationID)
-		if err != nil {
-			return err
-		}
+	err = q.updateOrganization(ctx, "create a webhook", w.OrganizationID, func(tx Tx, org int64, now time.Time) error {
 		var n int
 		if _, err := get(ctx, tx, []any{&n}, `SELECT count(*) FROM webhooks WHERE org = $1`, org); err != nil {
 			return err
@@ -120,7 +117,7 @@ func (q *Queries) CreateWebhook(ctx context.Context, w *assay.Webhook) error {
 			return assay.Errorf(assay.CodeConflict, "the organization has %d webhooks, which is the limit", n)
 		}
 		created.ID, created.CreatedAt, created.UpdatedAt = id, Stored(now), Stored(now)
-		_, err = exec(ctx, tx, `INSERT INTO webhooks (id, org, name, url, secret, enabled, min_weight, rules, environments, created_at, updated_at)
+		_, err := exec(ctx, tx, `INSERT INTO webhooks (id, org, name, url, secret, enabled, min_weight, rules, environments, created_at, updated_at)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10)`,
 			ID(id), org, Text(w.Name), Text(w.URL), w.Secret, c.enabled, c.weight, c.rules, c.environments, Micros(now))
 		return q.conflict(err, "a webhook with this id exists")
