@@ -128,16 +128,8 @@ func (q *Queries) RevokeAPIKey(ctx context.Context, id string) error {
 	if !q.engine.Storable(id) {
 		return errNoAPIKey()
 	}
-	return q.engine.Update(ctx, connpool.Pages, "revoke an API key", func(tx Tx) error {
-		now, err := tx.Now(ctx)
-		if err != nil {
-			return err
-		}
-		n, err := exec(ctx, tx, `UPDATE api_keys SET revoked_at = CASE revoked_at WHEN 0 THEN $1 ELSE revoked_at END WHERE id = $2`, Micros(now), id)
-		if err == nil && n == 0 {
-			err = errNoAPIKey()
-		}
-		return err
+	return q.updateAt(ctx, connpool.Pages, "revoke an API key", func(tx Tx, now time.Time) error {
+		return change(ctx, tx, errNoAPIKey, `UPDATE api_keys SET revoked_at = CASE revoked_at WHEN 0 THEN $1 ELSE revoked_at END WHERE id = $2`, Micros(now), id)
 	})
 }
 

@@ -172,15 +172,29 @@ func exec(ctx context.Context, tx Tx, sql string, args ...any) (int64, error) {
 	return n, err
 }
 
-// update runs one statement in a transaction of its own. If it changes no row, update
-// returns missing(), unless missing is nil.
+// change runs a statement. If it changes no row, change returns missing(), unless missing
+// is nil.
+func change(ctx context.Context, tx Tx, missing func() error, sql string, args ...any) error {
+	n, err := exec(ctx, tx, sql, args...)
+	if err == nil && n == 0 && missing != nil {
+		err = missing()
+	}
+	return err
+}
+
+// update is change in a transaction of its own.
 func (q *Queries) update(ctx context.Context, pool connpool.Pool, operation string, missing func() error, sql string, args ...any) error {
+	return q.engine.Update(ctx, pool, operation, func(tx Tx) error { return change(ctx, tx, missing, sql, args...) })
+}
+
+// updateAt is Update for a transaction that needs the time of the store's clock.
+func (q *Queries) updateAt(ctx context.Context, pool connpool.Pool, operation string, do func(tx Tx, now time.Time) error) error {
 	return q.engine.Update(ctx, pool, operation, func(tx Tx) error {
-		n, err := exec(ctx, tx, sql, args...)
-		if err == nil && n == 0 && missing != nil {
-			err = missing()
+		now, err := tx.Now(ctx)
+		if err != nil {
+			return err
 		}
-		return err
+		return do(tx, now)
 	})
 }
 

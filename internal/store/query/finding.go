@@ -231,9 +231,8 @@ func (q *Queries) DismissFinding(ctx context.Context, organizationID, repository
 			ID(repositoryID), ID(organizationID)); err != nil {
 			return err
 		}
-		n, err := exec(ctx, tx, `UPDATE code_findings SET state = state & 1 | $1, dismissed_reason = $2 WHERE repo = $3 AND id = $4`, set, text, repo, id)
-		if err != nil || n == 0 {
-			return orMissing(err, errNoFinding)
+		if err := change(ctx, tx, errNoFinding, `UPDATE code_findings SET state = state & 1 | $1, dismissed_reason = $2 WHERE repo = $3 AND id = $4`, set, text, repo, id); err != nil {
+			return err
 		}
 		b := new(Batch)
 		countFindings(b, org, repo)

@@ -64,11 +64,7 @@ func (q *Queries) TakeOnboardingState(ctx context.Context, hash [32]byte, now ti
 		}
 		s.Write = write != 0
 		// Another transaction may have deleted it since.
-		n, err := exec(ctx, tx, `DELETE FROM onboarding_states WHERE hash = $1`, hash[:])
-		if err != nil || n == 0 {
-			return orMissing(err, errNoState)
-		}
-		return nil
+		return change(ctx, tx, errNoState, `DELETE FROM onboarding_states WHERE hash = $1`, hash[:])
 	})
 	if err != nil {
 		return nil, err

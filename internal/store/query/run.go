@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"time"
 
 	"assay"
 	"assay/internal/store/connpool"
@@ -131,20 +132,12 @@ func (q *Queries) ScheduleRun(ctx context.Context, r *assay.Run) (scheduled *ass
 
 // CancelRun implements assay.CodebaseStore.
 func (q *Queries) CancelRun(ctx context.Context, organizationID, id string) error {
-	return q.engine.Update(ctx, connpool.Pages, "cancel a run", func(tx Tx) error {
-		now, err := tx.Now(ctx)
-		if err != nil {
-			return err
-		}
-		n, err := exec(ctx, tx, `UPDATE runs SET
+	return q.updateAt(ctx, connpool.Pages, "cancel a run", func(tx Tx, now time.Time) error {
+		return change(ctx, tx, errNoRun, `UPDATE runs SET
 				cancel = CASE status WHEN 2 THEN 1 ELSE cancel END,
 				ended_at = CASE status WHEN 1 THEN $1 ELSE ended_at END,
 				status = CASE status WHEN 1 THEN 5 ELSE status END
 			WHERE id = $2 AND org = (SELECT org FROM organizations WHERE id = $3)`, Micros(now), ID(id), ID(organizationID))
-		if err == nil && n == 0 {
-			err = errNoRun()
-		}
-		return err
 	})
 }
 

@@ -119,11 +119,7 @@ func (q *Queries) RenewRun(ctx context.Context, holder, id string, ttl time.Dura
 	if ttl <= 0 {
 		given = 1
 	}
-	err = q.engine.Update(ctx, connpool.OwnWork, "renew the lease of a run", func(tx Tx) error {
-		now, err := tx.Now(ctx)
-		if err != nil {
-			return err
-		}
+	err = q.updateAt(ctx, connpool.OwnWork, "renew the lease of a run", func(tx Tx, now time.Time) error {
 		return need(ctx, tx, errRunLost(id), []any{&cancelled}, `UPDATE runs SET lease_ends_at = $1, seen_at = $2, claims = claims - $5 WHERE id = $3 AND status = 2 AND holder = $4 RETURNING cancel`,
 			leaseEnd(now, ttl), Micros(now), ID(id), Text(holder), given)
 	})

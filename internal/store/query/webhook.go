@@ -140,11 +140,7 @@ func (q *Queries) UpdateWebhook(ctx context.Context, w *assay.Webhook) error {
 		return err
 	}
 	var updated *assay.Webhook
-	err = q.engine.Update(ctx, connpool.Pages, "update a webhook", func(tx Tx) error {
-		now, err := tx.Now(ctx)
-		if err != nil {
-			return err
-		}
+	err = q.updateAt(ctx, connpool.Pages, "update a webhook", func(tx Tx, now time.Time) error {
 		webhook, _, err := q.lockWebhook(ctx, tx, w.OrganizationID, w.ID)
 		if err != nil {
 			return err
