@@ -7,7 +7,13 @@ import (
 	"syscall"
 )
 
-// endWithParent has the kernel kill the process when this one ends.
+// endWithParent has the kernel kill the process when this one ends, unless the command has
+// a signal of its own for that.
 func endWithParent(cmd *exec.Cmd) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = new(syscall.SysProcAttr)
+	}
+	if cmd.SysProcAttr.Pdeathsig == 0 {
+		cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	}
 }

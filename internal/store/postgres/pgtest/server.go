@@ -18,7 +18,6 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,6 +25,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"assay/internal/assaytest"
 )
 
 const (
@@ -74,13 +75,7 @@ type Server struct {
 	databases  atomic.Int64
 
 	mu      sync.Mutex
-	process *process // nil before the first start
-}
-
-// process is one run of the server.
-type process struct {
-	cmd    *exec.Cmd
-	exited chan struct{}
+	process *assaytest.Process // nil before the first start
 }
 
 // Start creates and starts a server. It returns when the server accepts connections.
@@ -301,20 +296,20 @@ func (s *Server) settings() []string {
 func (s *Server) StartAgain(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.process != nil && !s.process.over() {
+	if s.process != nil && s.process.Running() {
 		return errors.New("pgtest: the server runs already")
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	p, err := s.launch()
 	if err != nil {
-		return fmt.Errorf("pgtest: start the server: %w", err)
+		return fmt.Errorf("pgtest: %w", err)
 	}
 	s.process = p
 	for !s.ready(p) {
 		select {
-		case <-p.exited:
-			return fmt.Errorf("pgtest: the server ended at its start: %s\n%s", p.cmd.ProcessState, s.Log())
+		case <-p.Ended():
+			return fmt.Errorf("pgtest: the server ended at its start: %s\n%s", p.Wait(), s.Log())
 		case <-ctx.Done():
 			return fmt.Errorf("pgtest: the server does not get ready: %w\n%s", ctx.Err(), s.Log())
 		case <-time.After(pollInterval):
@@ -329,17 +324,17 @@ func (s *Server) StartAgain(ctx context.Context) error {
 // ready reports whether a run of the server accepts connections, according to its pid
 // file (utils/pidfile.h of PostgreSQL). Connection attempts would fill its log with
 // rejections.
-func (s *Server) ready(p *process) bool {
+func (s *Server) ready(p *assaytest.Process) bool {
 	text, err := os.ReadFile(filepath.Join(s.data(), "postmaster.pid"))
 	if err != nil {
 		return false
 	}
 	lines := strings.Split(string(text), "\n")
-	return len(lines) > 7 && lines[0] == strconv.Itoa(p.cmd.Process.Pid) && strings.TrimSpace(lines[7]) == "ready"
+	return len(lines) > 7 && lines[0] == strconv.Itoa(p.PID()) && strings.TrimSpace(lines[7]) == "ready"
 }
 
 // launch runs the server until it ends. Signals request the end.
-func (s *Server) launch() (*process, error) {
+func (s *Server) launch() (*assaytest.Process, error) {
 	log, err := os.OpenFile(s.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
@@ -347,22 +342,8 @@ func (s *Server) launch() (*process, error) {
 	cmd := s.command(context.Background(), "postgres", append([]string{"-D", s.data()}, s.settings()...)...)
 	cmd.Stdout, cmd.Stderr = log, log
 	endWithParent(cmd.SysProcAttr)
-	p := &process{cmd: cmd, exited: make(chan struct{})}
-	started := make(chan error)
-	go func() {
-		defer close(p.exited)
-		defer log.Close()
-		// The server ends with its parent thread, so this thread has to live as long as the
-		// server.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			_ = cmd.Wait() // its state has the result
-		}
-	}()
-	return p, <-started
+	defer log.Close()
+	return assaytest.StartProcess("the server", cmd, nil)
 }
 
 func (s *Server) logFile() string { return filepath.Join(s.dir, "log") }
@@ -381,15 +362,6 @@ func (s *Server) Log() string {
 	return string(bytes.ToValidUTF8(text, []byte("?")))
 }
 
-func (p *process) over() bool {
-	select {
-	case <-p.exited:
-		return true
-	default:
-		return false
-	}
-}
-
 // Stop makes the server close its sessions, roll back their transactions, write all data
 // and end (PostgreSQL's fast shutdown). It returns when the server has ended. The data
 // stays: StartAgain uses it, Close deletes it.
@@ -404,16 +376,16 @@ func (s *Server) stop(ctx context.Context, signal syscall.Signal) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.process
-	if p == nil || p.over() {
+	if p == nil || !p.Running() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
-	if err := p.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := p.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("pgtest: stop the server: %w", err)
 	}
 	select {
-	case <-p.exited:
+	case <-p.Ended():
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("pgtest: the server does not stop: %w\n%s", ctx.Err(), s.Log())
@@ -437,8 +409,8 @@ func (s *Server) Close() error {
 func (s *Server) PID() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.process == nil || s.process.over() {
+	if s.process == nil || !s.process.Running() {
 		return 0
 	}
-	return s.process.cmd.Process.Pid
+	return s.process.PID()
 }
