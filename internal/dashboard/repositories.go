@@ -189,15 +189,7 @@ func (h *Handler) review(q *request) error {
 	if err != nil {
 		return err
 	}
-	var scheduled struct {
-		ExecutionID string `json:"executionId"`
-	}
-	body := map[string]string{"repo_id": id}
-	err = q.callAgent("execute-codebase-review", http.MethodPost, "/codebase/review/execute", nil, body, &scheduled)
-	if err == nil && uuid.Validate(scheduled.ExecutionID) == nil {
-		return q.redirect("/runs/" + scheduled.ExecutionID)
-	}
-	return q.answerForm(id, err, nil)
+	return q.schedule(id, "execute-codebase-review", "/codebase/review/execute", map[string]any{"repo_id": id})
 }
 
 // saveSettings replaces the settings of a repository.

@@ -276,7 +276,7 @@ func (h *Handler) change(q *request) error {
 	return q.schedule(id, "execute-codebase-instrumentation", "/codebase/instrumentation/execute", body)
 }
 
-// schedule schedules a run that changes code and shows it.
+// schedule schedules a run and shows it.
 func (q *request) schedule(id, operation, path string, body map[string]any) error {
 	if q.r.PostForm.Has("preview") {
 		body["publish"] = false
