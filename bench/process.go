@@ -6,9 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -180,13 +178,4 @@ service:
 		return nil, errors.Join(s.Explain(err), s.stop())
 	}
 	return s, nil
-}
-
-// getWith reads a URL into w; any status but 200 is an error.
-func getWith(ctx context.Context, client *http.Client, url, key string, w io.Writer) error {
-	r, err := assaytest.Get(ctx, client, url, key)
-	if err == nil {
-		_, err = w.Write(r.Body)
-	}
-	return err
 }

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"assay"
+	"assay/internal/assaytest"
 	"assay/internal/delta"
 	"assay/internal/rules/catalog"
 	"assay/internal/score"
@@ -225,13 +225,14 @@ func timeReads(ctx context.Context, srv *server, path string, total, items int) 
 	client := &http.Client{Transport: &http.Transport{DisableCompression: true}}
 	defer client.CloseIdleConnections()
 	url := "http://" + srv.rest + "/api" + path
-	var body bytes.Buffer
+	var body []byte
 	for i := range readWarmUp + readRequests {
-		body.Reset()
 		began := time.Now()
-		if err := getWith(ctx, client, url, srv.key, &body); err != nil {
+		r, err := assaytest.Get(ctx, client, url, srv.key)
+		if err != nil {
 			return nil, 0, err
 		}
+		body = r.Body
 		if i >= readWarmUp {
 			ms = append(ms, float64(time.Since(began).Microseconds())/1e3)
 		}
@@ -242,7 +243,7 @@ func timeReads(ctx context.Context, srv *server, path string, total, items int) 
 			Total int `json:"total"`
 		} `json:"meta"`
 	}
-	if err := json.Unmarshal(body.Bytes(), &answer); err != nil {
+	if err := json.Unmarshal(body, &answer); err != nil {
 		return nil, 0, fmt.Errorf("GET %s: %w", path, err)
 	}
 	if items > 0 {
@@ -254,5 +255,5 @@ func timeReads(ctx context.Context, srv *server, path string, total, items int) 
 			return nil, 0, fmt.Errorf("GET %s: %d items of %d, not %d of at least %d", path, len(list), answer.Meta.Total, items, total)
 		}
 	}
-	return ms, body.Len(), nil
+	return ms, len(body), nil
 }
