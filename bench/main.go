@@ -49,6 +49,7 @@ var benches = []bench{
 	{"scale", "commits, scoring and size against the number of services, on both stores", runScale},
 	{"replicas", "one, two and four servers on one PostgreSQL under load", runReplicas},
 	{"read", "memory and REST answers of a server that keeps 2,000 services", runRead},
+	{"pages", "pages of long lists beside SQL", runPages},
 	{"dashboard", "every page of the dashboard of a large organization", runDashboard},
 	{"soak", "memory, files and goroutines under a steady load; -soak says how long", runSoak},
 	{"review", "a review of 10,000 generated files, whole and since a commit", runReview},
