@@ -119,18 +119,12 @@ func hold(args []string) {
 // leave ends the first thread of this process, which then has no memory in its own status, and holds a number of bytes.
 func leave(args []string) {
 	go hold(append([]string{"0"}, args...))
-	for {
-		go func() {
-			runtime.LockOSThread()
-			if unix.Gettid() == os.Getpid() {
-				_, _, _ = unix.Syscall(unix.SYS_EXIT, 0, 0, 0)
-			}
-			select {}
-		}()
-		time.Sleep(time.Millisecond)
-		if status, _ := os.ReadFile("/proc/self/status"); strings.Contains(string(status), "\nState:\tZ") {
-			select {}
-		}
+	_, _, _ = unix.Syscall(unix.SYS_EXIT, 0, 0, 0)
+}
+
+func init() {
+	if len(os.Args) > 2 && os.Args[1] == hostile && os.Args[2] == "thread" {
+		runtime.LockOSThread() // leave runs on the leader
 	}
 }
 
