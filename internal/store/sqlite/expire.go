@@ -27,8 +27,15 @@ func (e engine) ExpireHistory(ctx context.Context, now time.Time, start delta.Bu
 		func() error { return s.expireHours(ctx, int64(start)) },
 		func() error { return s.expireSets(ctx, int64(start), now.Add(-query.SetsKept)) },
 		func() error {
-			return s.expireRows(ctx, "delete old scores", `DELETE FROM scores WHERE (svc, calculated_at, id) IN (
-				SELECT svc, calculated_at, id FROM scores WHERE calculated_at < ? LIMIT ?)`, micros(start.Time()))
+			return s.expireChunks(ctx, "delete old scores", rowChunk, func(tx *sql.Tx) (n int, unread, err error) {
+				res, err := tx.ExecContext(ctx, `DELETE FROM scores WHERE (svc, calculated_at, id) IN (
+					SELECT svc, calculated_at, id FROM scores WHERE calculated_at < ? LIMIT ?)`, micros(start.Time()), rowChunk)
+				if err != nil {
+					return 0, nil, err
+				}
+				deleted, err := res.RowsAffected()
+				return int(deleted), nil, err
+			})
 		},
 	}
 }
@@ -41,24 +48,6 @@ func (e engine) Chunk(ctx context.Context, pool connpool.Pool, operation string,
 // Unavailable implements query.Engine.
 func (engine) Unavailable(ctx context.Context, err error) bool {
 	return ctx.Err() != nil || assay.ErrorCode(err) == assay.CodeUnavailable
-}
-
-// expireRows repeats a deletion of at most rowChunk rows until it finds no more.
-func (s *Store) expireRows(ctx context.Context, what, query string, before int64) error {
-	for {
-		var n int64
-		err := s.update(ctx, connpool.Scoring, what, func(tx *sql.Tx) error {
-			res, err := tx.ExecContext(ctx, query, before, rowChunk)
-			if err != nil {
-				return err
-			}
-			n, err = res.RowsAffected()
-			return err
-		})
-		if err != nil || n < rowChunk {
-			return err
-		}
-	}
 }
 
 // expireChunks repeats a transaction until no rows are left. The transaction returns the
