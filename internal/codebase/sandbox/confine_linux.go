@@ -39,7 +39,7 @@ func restrictLimits() error {
 	return nil
 }
 
-// auditArch are the architectures whose system calls restrictCalls knows.
+// auditArch maps each GOARCH that restrictCalls supports to its audit architecture.
 var auditArch = map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}
 
 const x32 = 0x40000000 // bit of the system calls of another ABI of amd64
@@ -64,13 +64,13 @@ var deniedCalls = map[syscall.Errno][]uint32{
 // families are the socket families that belong to a network namespace. Sockets of a virtual machine (AF_VSOCK) do not.
 var families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
 
-// protocols are the allowed protocols of sockets. For others, the kernel loads code that few use.
+// protocols are the allowed protocols of sockets. For other protocols, the kernel would load rarely used modules.
 var protocols = []uint32{0, unix.IPPROTO_TCP, unix.IPPROTO_UDP}
 
 // sharedMemory are the flags of shared memory without a file. It belongs to no process when it is not mapped completely.
 const sharedMemory = unix.MAP_SHARED | unix.MAP_ANONYMOUS
 
-// deny has a system call fail.
+// deny returns the instruction that ends a system call with an error number.
 func deny(errno syscall.Errno) bpf.Instruction {
 	return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(errno)}
 }
@@ -78,12 +78,12 @@ func deny(errno syscall.Errno) bpf.Instruction {
 // loadArgument loads an argument of the system call, from 0: the low half of it in seccomp_data.
 func loadArgument(n uint32) bpf.Instruction { return bpf.LoadAbsolute{Off: 16 + 8*n, Size: 4} }
 
-// on adds what happens at a system call, which has to end with its result.
+// on appends the instructions for one system call. The last one must return the result of the filter.
 func on(program []bpf.Instruction, call uint32, then ...bpf.Instruction) []bpf.Instruction {
 	return append(append(program, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: call, SkipTrue: uint8(len(then))}), then...)
 }
 
-// oneOf adds that a loaded value is one of some, or else the system call fails.
+// oneOf appends a check that the loaded value is one of values. Otherwise, the system call fails with errno.
 func oneOf(program []bpf.Instruction, values []uint32, errno syscall.Errno) []bpf.Instruction {
 	for i, v := range values {
 		program = append(program, bpf.JumpIf{Cond: bpf.JumpEqual, Val: v, SkipTrue: uint8(len(values) - i)})
@@ -115,7 +115,7 @@ func restrictCalls() error {
 	program = on(program, unix.SYS_MMAP,
 		loadArgument(3),
 		bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: unix.MAP_HUGETLB, SkipTrue: 1},
-		deny(unix.ENOMEM), // the huge pages that are reserved for other programs
+		deny(unix.ENOMEM), // huge pages are reserved for other programs
 		bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: sharedMemory},
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: sharedMemory, SkipTrue: 1},
 		deny(unix.EPERM),
@@ -125,7 +125,7 @@ func restrictCalls() error {
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.PR_SET_SECCOMP, SkipTrue: 1},
 		deny(unix.EINVAL), // as SYS_SECCOMP
 		allow)
-	// Buffers of sockets keep their default sizes. Programs do not depend on others.
+	// Socket buffers keep their default sizes: ignore requests for other sizes. Programs do not depend on them.
 	program = on(program, unix.SYS_SETSOCKOPT,
 		loadArgument(1),
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SOL_SOCKET, SkipTrue: 3},
@@ -134,13 +134,13 @@ func restrictCalls() error {
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SO_RCVBUF, SkipTrue: 1},
 		allow,
 		deny(0)) // succeeds
-	// Pairs of other families and protocols fail, but only after the kernel has loaded their code; those of TIPC do not.
+	// The kernel rejects socket pairs of other families only after it has loaded their modules, and creates pairs of TIPC.
 	program = on(program, unix.SYS_SOCKETPAIR,
 		loadArgument(0),
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_UNIX, SkipTrue: 1},
 		deny(unix.EAFNOSUPPORT),
 		allow)
-	// The threads of a process share one table of descriptors: the memory of others would not be counted.
+	// The threads of a process must share one descriptor table. The memory of further tables would not be counted.
 	program = on(program, unix.SYS_CLONE,
 		loadArgument(0),
 		bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: unix.CLONE_THREAD | unix.CLONE_FILES},

@@ -35,10 +35,10 @@ const (
 type Container struct {
 	Script   string   // for /bin/sh, in SourceDir
 	Env      []string // the whole environment, besides HOME and TMPDIR
-	Trees    []fs.FS  // copied to SourceDir: directories, files and links; none: one that is empty
+	Trees    []fs.FS  // copied to SourceDir: directories, files and links; default: one empty tree
 	ReadOnly []string // absolute directories that the script may read, at the same paths
 
-	// Memory is the number of bytes of all processes together, with those in their sockets and pipes, not counting files.
+	// Memory limits the bytes of all processes together, with the buffers of their sockets and pipes, without files.
 	// The script also ends when the machine has almost no memory left: a sixteenth of it, or 512 MiB if that is less.
 	Memory    int64
 	Disk      int64 // bytes of all files, which are in memory

@@ -31,7 +31,7 @@ const (
 	portDelay     = 5 * time.Second
 )
 
-// What the kernel needs for an object, at most, where it does not tell.
+// Upper bounds of kernel memory per object, for objects whose size the kernel does not report.
 const (
 	bytesPerFile       = 2 << 10 // of a file system in memory, even if it is empty; counted by the limit of the file system
 	bytesPerDescriptor = 8 << 10 // two pages of a pipe; the first 64 MiB of a user's pipes may have more
@@ -46,7 +46,7 @@ const (
 	bytesPerWatch = 200 // of a descriptor that epoll watches
 )
 
-// initSpec is what the first process of a container does.
+// initSpec configures the first process of a container.
 type initSpec struct {
 	Script  string
 	Child   child
@@ -56,8 +56,8 @@ type initSpec struct {
 	Ports   []int
 }
 
-// runInit is the first process of a container. The kernel protects it from signals of the others, and kills them all
-// when it ends.
+// runInit is the main function of the first process of a container. The kernel protects it from signals of the other
+// processes, and kills them when it ends.
 func runInit(text string) error {
 	unix.CloseOnExec(controlFD)
 	unix.Umask(0o022)
@@ -131,7 +131,8 @@ func (s *initSpec) connect(control *net.UnixConn) (*os.File, error) {
 	return output, err
 }
 
-// listen waits for the listener of the tree before: each child that the server forks has it until it executes its program.
+// listen listens on a TCP port of the loopback interface. While the port is in use, it retries for portDelay: each child
+// that the server forks holds the listener of the previous tree until it executes its program.
 func listen(port int) (net.Listener, error) {
 	tick := time.NewTicker(portInterval)
 	defer tick.Stop()
@@ -187,8 +188,8 @@ func (s *initSpec) run(tree io.Reader, output *os.File, before machine) (Exit, e
 	}
 }
 
-// cleanUp ends all other processes and removes the files that they left, except those in HomeDir. A file that cannot be
-// removed stays; the next tree is not copied if it is in its way.
+// cleanUp kills all other processes and removes their files, except files in HomeDir. It leaves a file that it cannot
+// remove. Copying the next tree fails if that file is in the way.
 func cleanUp() {
 	_ = syscall.Kill(-1, syscall.SIGKILL) // fails if there is none
 	for {
@@ -274,9 +275,9 @@ func parseMachine(meminfo []byte) machine {
 	return machine{total: value("MemTotal:"), available: value("MemAvailable:"), objects: value("SUnreclaim:")}
 }
 
-// watchMemory returns half of the bytes that the kernel needs for all descriptors that epoll may watch for a user, and at
-// least what other programs of a machine may add; 0 if it is unknown. The user of a container is that of the server outside
-// of it, which could accept no connection without any left.
+// watchMemory returns half of the kernel memory in bytes for all epoll watches of a user, at least minWatches, which leaves
+// room for other programs of the machine. It returns 0 if the limit of watches is unknown. A container and the server have
+// the same user, and a server without free watches cannot accept connections.
 func watchMemory() int64 {
 	text, err := os.ReadFile("/proc/sys/fs/epoll/max_user_watches")
 	if err != nil {
@@ -285,12 +286,12 @@ func watchMemory() int64 {
 	return max(number(text, "")*bytesPerWatch/2, minWatches)
 }
 
-// scarce reports whether the memory of the machine is almost used up, by whatever.
+// scarce reports whether the machine has almost no memory left, whichever program uses it.
 func (m machine) scarce() bool { return m.available < min(m.total/16, maxReserve) }
 
-// memory returns the bytes of memory of the container: of its processes, and what the kernel may hold for their
-// descriptors and sockets. TCP connections of the machine with no more than enough bytes are not read, because that takes
-// milliseconds.
+// memory returns the memory of the container in bytes: the memory of its processes, and an upper bound of the kernel's
+// memory for their descriptors and sockets. It reads the queues of TCP connections only if the machine's TCP memory exceeds
+// enough, because that takes milliseconds.
 func memory(enough int64) (total int64) {
 	processes, _ := filepath.Glob("/proc/[0-9]*") // the pattern is valid
 	for _, dir := range processes {
@@ -324,9 +325,9 @@ func processStatus(dir string) []byte {
 	return text
 }
 
-// processMemory returns the bytes of memory of a process by its status. Page tables count: a page of zeros that is only
-// read is no memory of the process, but needs them. Pages that processes share after a fork count for each, those of
-// files in memory count here too, and those of other files do not.
+// processMemory returns the memory of a process in bytes from its status. It includes page tables: zero pages that are only
+// read have page tables, but are not memory of the process. Pages that processes share after a fork count for each process.
+// Pages of files in memory count here too; pages of other files do not.
 func processMemory(status []byte) int64 {
 	var kib int64
 	for _, name := range []string{"RssAnon:", "RssShmem:", "VmSwap:", "VmPTE:"} {
@@ -335,9 +336,9 @@ func processMemory(status []byte) int64 {
 	return kib<<10 + number(status, "\nFDSize:")*bytesPerDescriptor
 }
 
-// queued returns the bytes that wait in TCP connections of the container. The buffers of other sockets have the default
-// sizes, but the kernel lets a connection queue tens of megabytes, and all of a machine, those of the server too, come to
-// a halt when they have a tenth of its memory.
+// queued returns the bytes in the queues of the container's TCP connections. The buffers of other sockets have the default
+// sizes, but the kernel lets a TCP connection queue tens of megabytes. When the queues hold a tenth of the machine's memory,
+// all TCP connections of the machine stall, including the server's.
 func queued(table []byte) (total int64) {
 	for line := range bytes.Lines(table) {
 		if fields := bytes.Fields(line); len(fields) > 4 { // number, local and remote address, state, queues
@@ -369,7 +370,7 @@ func number(file []byte, text string) int64 {
 	return n
 }
 
-// readTree reads what writeTree wrote.
+// readTree extracts an archive that writeTree wrote to dir.
 func readTree(r io.Reader, dir string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

@@ -23,11 +23,11 @@ const argument = "agent-child"
 // exitLimits is the exit code of a child that could not set its limits or execute the program.
 const exitLimits = 125
 
-// niceness lets requests of the server go first. A server with a higher one keeps its own.
+// niceness is the niceness of programs, so that the server's requests run first. A higher niceness of the server is kept.
 const niceness = 10
 
-// Main sets limits and executes a program, or is the first process of a container, if the arguments of this process say
-// so. It does not return then. Call it first in main, and in TestMain of tests that run programs or containers.
+// Main sets limits and executes a program, or runs as the first process of a container, if the arguments of this process
+// request it. Then it does not return. Call it first in main, and in TestMain of tests that run programs or containers.
 func Main() {
 	var err error
 	switch {
@@ -46,7 +46,7 @@ func Main() {
 	os.Exit(exitLimits)
 }
 
-// child is what a child sets before it executes another program.
+// child configures a child process, before the child executes a program.
 type child struct {
 	Limits
 	Processes int  // of the user in its namespace; 0 means unlimited
@@ -82,15 +82,15 @@ func become(limits string, argv []string) error {
 		return fmt.Errorf("lower the priority: %w", err)
 	}
 	if !l.Confined {
-		// If memory runs out, the kernel kills this process before the server. It works without.
+		// If memory runs out, the kernel kills this process before the server. The program also runs without it.
 		_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0)
 	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("drop privileges: %w", err)
 	}
 	// RLIMIT_DATA counts private writable memory. RLIMIT_AS would count address space that the Go runtime reserves. This
-	// process may already have more, above all with the race detector, so what it allocates from here on has to fit into
-	// what a collection has freed, and it starts no thread, which would need a stack.
+	// process may already exceed the limit, above all with the race detector. So from here on, it allocates only memory that
+	// the garbage collector has freed, and it starts no thread, which would need a stack.
 	environment := os.Environ()
 	runtime.GOMAXPROCS(1)
 	runtime.KeepAlive(make([]byte, spare))

@@ -25,7 +25,7 @@ const (
 func staged(i int) string { return filepath.Join(stageDir, strconv.Itoa(i)) }
 
 // runStage makes files visible in stageDir, for an unprivileged user that may be unable to reach their paths. The
-// process has a mount namespace of its own. Then it becomes that user and executes a program.
+// process has its own mount namespace. Then it switches to that user and executes a program.
 func runStage(text string, argv []string) error {
 	var paths []string
 	if err := json.Unmarshal([]byte(text), &paths); err != nil {
