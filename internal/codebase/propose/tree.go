@@ -91,8 +91,8 @@ func NewTree(ctx context.Context, root *os.Root, files, configurations []string,
 var privateNames = regexp.MustCompile(`(?i)(secret|credential|passw(or)?d)[^/]*$|(^|[/._-])creds?([._-][^/]*)?$|\.env(\.[^/]*)?$|` +
 	`(^|/)(secrets?|credentials?|creds?|passwords?)/`)
 
-// private reports whether a file is not for the model: hidden ones, such as .env and .github, those for credentials,
-// and those whose name has sensitive data, invisible characters or several lines.
+// private reports whether the model must not read a file: hidden files, such as .env and .github, files for credentials,
+// and files whose names contain sensitive data, invisible characters or line breaks.
 func private(name string) bool {
 	return strings.Contains(name, "\n") || strings.HasPrefix(name, ".") || strings.Contains(name, "/.") ||
 		syntax.LanguageOf(name) == syntax.Unknown && privateNames.MatchString(name) || redact.Text(name) != name
@@ -104,7 +104,7 @@ func (t *Tree) has(name string) bool {
 	return ok
 }
 
-// Read returns a file as it is now. It returns one that is not text together with the error.
+// Read returns the current content of a file. It returns content that is not text together with the error.
 func (t *Tree) Read(name string) ([]byte, error) {
 	if !t.has(name) {
 		return nil, errors.New("there is no such file")
@@ -130,8 +130,8 @@ var toolFiles = regexp.MustCompile(`(?i)(^|[/._-])(ci|build|buildsrc|hack|magefi
 	`(^|/)(make|(pre|post)(un)?install)\.[cm]?[jt]s$|` +
 	`(^|[/._-])pipelines?\.ya?ml$|(^|/)(buildspec|cloudbuild|appveyor)[^/]*\.ya?ml$|lock(file)?\.(json|ya?ml)$`)
 
-// Locked returns why a file cannot be changed for the present task, or "". Only the task's own file can: all others, such as
-// those that build, test and deploy the code, have nothing to do with it.
+// Locked returns why the present task cannot change a file, or "" if it can. A task can change only its own file: all other
+// files, such as files that build, test and deploy the code, are unrelated to it.
 func (t *Tree) Locked(name string) string {
 	text, err := t.Read(name)
 	if err != nil {
@@ -140,7 +140,7 @@ func (t *Tree) Locked(name string) string {
 	return t.locked(name, text)
 }
 
-// locked is Locked for a file with its text. The change for the task does not decide.
+// locked is Locked for a file with its text. It ignores the change for the present task.
 func (t *Tree) locked(name string, text []byte) string {
 	if name == t.file && t.undo != nil {
 		text = t.undo.text
@@ -281,9 +281,9 @@ func (t *Tree) edit(ctx context.Context, name string, first, last int, text stri
 	return nil
 }
 
-// masked returns a text with its marks in place of the lines that have one: those that the model does not see
-// completely. What it may do must not depend on what these lines have. A mark is the number of the line before the
-// change for the task, after a character that no other line has.
+// masked returns a text in which marks replace the lines that the model does not see completely. The permitted changes
+// must not depend on the content of these lines. A mark is a character that no other line contains, followed by the line's
+// number before the change for the task.
 func masked(text []byte, marks []int) string {
 	var b strings.Builder
 	for i, l := range splitLines(text) {
@@ -296,19 +296,19 @@ func masked(text []byte, marks []int) string {
 	return b.String()
 }
 
-// put changes a file. hidden marks the lines that stay hidden; nil: those with a mark in the text.
+// put changes a file. hidden marks the lines that stay hidden. If it is nil, the lines with a mark in the text stay hidden.
 func (t *Tree) put(name string, text []byte, hidden []bool) {
 	t.changed[name], t.hidden[name] = text, hidden
 	delete(t.views, name)
 }
 
-// differs reports whether the change for the present task changes anything.
+// differs reports whether the present task has changed its file.
 func (t *Tree) differs() bool {
 	return t.undo != nil && !bytes.Equal(t.undo.text, t.changed[t.file])
 }
 
-// lost returns a line that earlier changes have added to the file of the present task, and that its change removes, "" if
-// there is none. Lines are compared without white space around them.
+// lost returns a line that an earlier task added to the file of the present task and that the present task removes, or "".
+// It ignores white space around lines.
 func (t *Tree) lost() string {
 	if t.undo == nil {
 		return ""
@@ -348,12 +348,12 @@ func (t *Tree) begin(ctx context.Context, file string) error {
 	return nil
 }
 
-// keep ends a task whose change stays.
+// keep ends the present task and keeps its change.
 func (t *Tree) keep() {
 	t.file, t.undo, t.marks, t.viewed, t.secrets, t.noted = "", nil, nil, 0, map[string]bool{}, 0
 }
 
-// revert ends a task whose change does not stay.
+// revert ends the present task and undoes its change.
 func (t *Tree) revert() {
 	if was := t.undo; was != nil {
 		t.put(t.file, was.text, was.hidden)
@@ -364,7 +364,7 @@ func (t *Tree) revert() {
 	t.keep()
 }
 
-// Files returns the files that differ from the repository's, by path.
+// Files returns the files that differ from the repository, sorted by path.
 func (t *Tree) Files() ([]patch.File, error) {
 	p := &patch.Patch{}
 	for name, after := range t.changed {
