@@ -29,13 +29,13 @@ const (
 	telemetryPage      = 500
 	maxLinkedInsights  = 20
 	maxComparisons     = 1_000_000 // of findings with insights, each of which has up to 20 names
-	raisingShare       = 0.5       // of the observations, above which a finding gets worse
+	raisingShare       = 0.5       // of the observations; above it, a finding gets worse
 	vcsURL             = "vcs.repository.url.full"
-	resourceAttributes = "resource_attributes" // evidence: those of an example, as JSON
+	resourceAttributes = "resource_attributes" // key of evidence: resource attributes of an example, as JSON
 )
 
-// absolute are the rules that hold or fail for a service as a whole: where a service passes them, its telemetry refutes
-// a finding about code that leads to them.
+// absolute are the rules that a service passes or fails as a whole. If a service passes them, its telemetry refutes a
+// finding that leads to them.
 var absolute = []string{"RES-001", "RES-005", "RES-006", "RES-007", "SDK-001"}
 
 // evidence is an open insight with the names in it.
@@ -56,7 +56,7 @@ type telemetry struct {
 	insights []evidence
 	services map[string][]*assay.Service // by name; all versions and environments
 
-	byService map[string][]*evidence // by name of the service, made when it is needed
+	byService map[string][]*evidence // by name of the service, built on first use
 }
 
 // of returns the open insights of a service.
@@ -140,8 +140,8 @@ func texts(v any) (all []string) {
 	return all
 }
 
-// servicesOf returns the services whose telemetry a repository sends: those that a user chose, else those whose name
-// the code has, and those whose resources name the repository.
+// servicesOf returns the services whose telemetry a repository sends: the services that a user chose, or else
+// the services that the code names and the services whose resources name the repository.
 func (t *telemetry) servicesOf(repo *assay.Repository, named []string) []string {
 	if len(repo.Settings.Services) > 0 {
 		return repo.Settings.Services
@@ -156,7 +156,7 @@ func (t *telemetry) servicesOf(repo *assay.Repository, named []string) []string 
 	return slices.Compact(all)
 }
 
-// sameURL compares clone URLs without scheme, user and suffix.
+// sameURL reports whether two clone URLs are equal, ignoring scheme, user, case, trailing slashes and the suffix .git.
 func sameURL(a, b string) bool {
 	plain := func(s string) string {
 		if _, rest, ok := strings.Cut(s, "://"); ok {
@@ -314,7 +314,7 @@ func (e *evidence) names(s *subject) bool {
 	return matched
 }
 
-// consists reports whether a name consists of parts in their order with anything between them, in linear time.
+// consists reports whether a name consists of parts in their order with any text between them. It takes linear time.
 func consists(name string, parts []string) bool {
 	last := len(parts) - 1
 	name, ok := strings.CutPrefix(name, parts[0])

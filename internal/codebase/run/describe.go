@@ -65,7 +65,7 @@ func describe(ch *change, r *changeResult) string {
 	return b.String()
 }
 
-// describeSteps lists the steps of an instrumentation or a migration, first those that are left.
+// describeSteps lists the steps of an instrumentation or a migration, remaining ones first.
 func describeSteps(b *strings.Builder, ch *change) {
 	for _, open := range []bool{true, false} {
 		n := 0

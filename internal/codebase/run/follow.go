@@ -54,9 +54,9 @@ func (j *job) follow(ctx context.Context) error {
 // maxFollowed limits the pull requests that a review asks for.
 const maxFollowed = 20
 
-// judgeFixes compares merged fixes with the telemetry of newer versions, and saves those that it confirms. It returns
-// the findings whose fixes it refutes: the code no longer has them, but their services still fail their rules. It sees
-// only fixes that an earlier review found merged, and not those of findings that the code has.
+// judgeFixes compares merged fixes with the telemetry of newer versions, and saves the fixes that it confirms. It returns
+// the findings whose fixes it refutes: the code no longer has them, but their services still fail their rules. It considers
+// only fixes that an earlier review found merged, and skips findings that the code still has.
 func (j *job) judgeFixes(ctx context.Context, findings []*assay.CodeFinding) (refuted []*assay.CodeFinding, err error) {
 	merged, _, err := j.cfg.Store.Findings(ctx, j.run.OrganizationID, assay.FindingFilter{
 		RepositoryID: j.repository.ID, Status: "all", Dismissed: true, PullStatus: assay.PullMerged, Limit: assay.MaxCodebasePage,
@@ -89,10 +89,10 @@ func (j *job) judgeFixes(ctx context.Context, findings []*assay.CodeFinding) (re
 				return nil, storeError{err}
 			}
 		case verdict.status == assay.FixRefuted:
-			again := *f
-			again.RunID, again.InsightIDs = j.run.ID, verdict.insights
-			again.FixStatus, again.FixNote = verdict.status, verdict.refutation()
-			refuted = append(refuted, &again)
+			reopened := *f
+			reopened.RunID, reopened.InsightIDs = j.run.ID, verdict.insights
+			reopened.FixStatus, reopened.FixNote = verdict.status, verdict.refutation()
+			refuted = append(refuted, &reopened)
 		case f.FixStatus == assay.FixRefuted && !f.Resolved && verdict.version != nil: // not evaluated yet
 			refuted = append(refuted, f)
 		}
@@ -103,14 +103,15 @@ func (j *job) judgeFixes(ctx context.Context, findings []*assay.CodeFinding) (re
 // fixVerdict is the verdict of the telemetry on a merged fix.
 type fixVerdict struct {
 	status   string         // assay.FixConfirmed, assay.FixRefuted or "" if it shows neither
-	version  *assay.Service // the newest one that is newer than the finding, nil: none
-	rules    []string       // of the finding; if refuted, those that fail
+	version  *assay.Service // newest version that is newer than the finding, nil if there is none
+	rules    []string       // rules of the finding; if the fix is refuted, the rules that fail
 	insights []string       // ids of open insights of the version that name the subject of the finding
 }
 
-// assess looks at the newest version of the service that is newer than the finding. If it still sends telemetry after the
-// finding was resolved and passes all rules that the finding leads to, it confirms the fix. If it is newer than that
-// time, it fails one of them, and an open insight names the subject of the finding, it refutes the fix.
+// assess returns the verdict of the newest version of the service that is newer than the finding and sent telemetry after
+// the finding was resolved. The version confirms the fix if it passes all rules that the finding leads to. It refutes the
+// fix if it was created after the finding was resolved, fails one of these rules, and an open insight names the subject of
+// the finding.
 func (t *telemetry) assess(f *assay.CodeFinding) fixVerdict {
 	var body struct {
 		Rules []string    `json:"rules"`
@@ -162,13 +163,13 @@ func (v *fixVerdict) confirmation(usage map[string]*assay.ServiceUsage) string {
 	for _, s := range []struct {
 		signal assay.Signal
 		items  uint64
-		what   string
+		unit   string
 	}{{assay.SignalTrace, u.Traces.Items, "span"}, {assay.SignalMetric, u.Metrics.Items, "data point"}, {assay.SignalLog, u.Logs.Items, "log record"}} {
 		if s.items > 0 && slices.ContainsFunc(v.rules, func(rule string) bool { return evaluates(rule, s.signal) }) {
 			if s.items > 1 {
-				s.what += "s"
+				s.unit += "s"
 			}
-			seen = append(seen, humanize.Comma(int64(min(s.items, math.MaxInt64)))+" "+s.what)
+			seen = append(seen, humanize.Comma(int64(min(s.items, math.MaxInt64)))+" "+s.unit)
 		}
 	}
 	if len(seen) > 0 {
@@ -177,7 +178,7 @@ func (v *fixVerdict) confirmation(usage map[string]*assay.ServiceUsage) string {
 	return text + "."
 }
 
-// evaluates reports whether a rule is about a signal. Rules on resources and SDKs are about all.
+// evaluates reports whether a rule is about a signal. Rules on resources and SDKs are about all signals.
 func evaluates(rule string, s assay.Signal) bool {
 	switch group, _, _ := strings.Cut(rule, "-"); group {
 	case "SPA":

@@ -198,7 +198,7 @@ func decodable(text []byte) bool {
 	return values < maxValues
 }
 
-// taskOf names what the child does, for messages to the caller.
+// taskOf returns the name of the child's task, for messages to the caller.
 func taskOf(c *worker.Change) string {
 	switch {
 	case c.Instrument != "":

@@ -121,7 +121,7 @@ func (w *Worker) slot(ctx context.Context) {
 	poll := time.NewTicker(w.cfg.Poll)
 	defer poll.Stop()
 	for ctx.Err() == nil {
-		// Each claim has a holder of its own: after a pause, another slot may claim a run that this process still executes.
+		// Each claim has its own holder: after a pause, another slot may claim a run that this process still executes.
 		holder := w.cfg.Name + "/" + rand.Text()
 		r, err := w.cfg.Store.ClaimRun(ctx, holder, w.cfg.Lease)
 		if err != nil && ctx.Err() == nil {
