@@ -88,7 +88,7 @@ func (s *server) callback(w http.ResponseWriter, r *http.Request, kind string) {
 		fail(err)
 		return
 	}
-	// Anybody may send a state. Those that are not valid cost a read.
+	// Any client may send a state. An invalid one costs a read.
 	hash := stateHash(values.Get("state"))
 	ctx := assay.WithOrganization(r.Context(), assay.Anonymous)
 	state, err := s.cfg.Store.OnboardingState(ctx, hash, s.cfg.Now())

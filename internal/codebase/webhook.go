@@ -28,7 +28,7 @@ const (
 	removedByGitHub = "the App was uninstalled at GitHub; connect it again"
 )
 
-// webhooks limits webhooks and remembers those that were handled.
+// webhooks limits webhooks and records the handled ones.
 type webhooks struct {
 	bodies *fair.Limiter // bytes by address
 
@@ -59,8 +59,8 @@ func (h *webhooks) remember(d [32]byte) {
 	h.next = (h.next + 1) % len(h.order)
 }
 
-// webhookBody counts the bytes of a body for its sender as they arrive, so that slow senders leave room for others, also
-// for those behind the same proxy.
+// webhookBody counts the bytes of a body for its sender as they arrive, so that slow senders leave room for other senders,
+// also behind the same proxy.
 type webhookBody struct {
 	io.ReadCloser
 	bodies  *fair.Limiter

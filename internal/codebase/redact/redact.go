@@ -12,7 +12,7 @@ import (
 	"assay/internal/safetext"
 )
 
-// Text returns a text, which is short, without sensitive data and invisible characters.
+// Text returns a short text without sensitive data and invisible characters.
 func Text(s string) string {
 	lines, _ := Clean(context.Background(), strings.Split(s, "\n"))
 	return strings.Join(lines, "\n")
@@ -99,7 +99,7 @@ var (
 // keyGap is the number of lines without Base64 that may stand in a private key, such as comments.
 const keyGap = 10
 
-// hidePrivateKeys marks the lines of private keys, also of those without a begin or an end.
+// hidePrivateKeys marks the lines of private keys, including keys without a begin or an end.
 func hidePrivateKeys(raw []string, hidden []bool) {
 	body := func(s string, whole bool) bool { return whole && encoded.MatchString(s) || base64Run.MatchString(s) }
 	gap, free := keyGap, 0 // since the last line of a key; the first line that belongs to none

@@ -10,7 +10,7 @@ import (
 	"assay"
 )
 
-// sealPurpose separates the cipher key of credentials from others of the same secret.
+// sealPurpose separates the cipher key of credentials from other keys of the same secret.
 const sealPurpose = "assay: credentials of source hosts, AES-256-GCM"
 
 // Maximum bytes of a credential's parts.

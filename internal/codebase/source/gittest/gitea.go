@@ -118,5 +118,5 @@ func (p *Pull) shown() map[string]any {
 
 func answer(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // a client that is gone needs no answer
+	_ = json.NewEncoder(w).Encode(v) // the client may have disconnected
 }
