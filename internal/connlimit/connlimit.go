@@ -346,7 +346,7 @@ func (l *Limiter) loser(organization string) *Conn {
 		return nil
 	}
 	if organization == "" {
-		// Not an idle one: it may be new, while others wait for bodies that never end.
+		// Do not prefer an idle connection: it may be new, while older ones wait for bodies that never end.
 		return conns.Front().Value.(*Conn)
 	}
 	c := idle(conns)

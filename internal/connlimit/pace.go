@@ -32,9 +32,10 @@ const (
 	fewBytes      = 256  // that a read over HTTP/1.1 counts as at least
 )
 
-// A connection over HTTP/2, or without an organization, has a small rate of its own. So a client that is about to send a
-// credential does not wait behind others, nor does a probe every two seconds, nor another organization behind the same
-// proxy. The burst is enough for the handshake of TLS and a first request with a header of 3 KiB.
+// A connection over HTTP/2, or without an organization, has a small rate of its own. Within this rate, it does not
+// wait for other connections. Examples are a client that is about to send a credential, a probe every two seconds, and
+// another organization behind the same proxy. The burst is enough for the handshake of TLS and a first request with a
+// header of 3 KiB.
 const (
 	ownRate   = 128             // cost a second
 	ownBurst  = 6 * time.Second // of this rate
@@ -166,9 +167,9 @@ func (c *Conn) Turn(ctx context.Context, organization string) error {
 	return &assay.Error{Code: assay.CodeUnavailable, Message: "the organization sends too many requests", Err: ctx.Err()}
 }
 
-// charge charges a request in flight to an organization. It returns how long to wait and a function that refunds the charge. Over
-// HTTP/2, reads have waited for the request, except for the first one of a connection, and those on connections that
-// several organizations have used.
+// charge charges a request in flight to an organization. It returns how long to wait and a function that refunds the
+// charge. Over HTTP/2, reads have already waited for the request, except for the first request of a connection and requests
+// on connections that several organizations have used.
 func (l *Limiter) charge(c *Conn, organization string) (wait time.Duration, refund func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -203,8 +204,8 @@ func (b content) Read(p []byte) (int, error) {
 // of readers.
 const maxAhead = 32 << 10
 
-// settle charges a request over HTTP/1.1 before its response. A request that has had its turn does not wait again, others
-// pay now. It reports whether the connection has been evicted.
+// settle charges a request over HTTP/1.1 before its response. A request that has waited in Turn does not wait again.
+// Other requests wait now. It reports whether the connection has been evicted.
 func (c *Conn) settle(cost int, done <-chan struct{}) (evicted bool) {
 	cost += c.received()
 	c.limiter.mu.Lock()
@@ -298,8 +299,8 @@ func (c *Conn) wait(wait time.Duration, known, done <-chan struct{}, refund func
 }
 
 // renew ends a call over HTTP/2 on a connection without an organization. If the connection has used a third of its own
-// burst, renew charges that to all connections without an organization, waits for their rate, and restores the burst. So a
-// call without a valid credential delays itself, and not the next one on the connection of a proxy.
+// burst, renew charges the used part to all connections without an organization, waits for their rate, and restores the
+// burst. So a call without a valid credential delays itself, and not the next call on the connection of a proxy.
 func (c *Conn) renew() {
 	if c.identified() {
 		return
@@ -317,9 +318,9 @@ func (c *Conn) renew() {
 	c.wait(wait, c.known, nil, refund)
 }
 
-// pay charges a cost to the organization of a connection, over HTTP/1.1 to that of its request. It returns how long the
-// connection has to wait, the channel whose close ends the wait early, nil if there is none, and a function that
-// refunds the charge. A connection waits for one charge at a time, so others wait at most for one read of each.
+// pay charges a cost to the organization of a connection, or over HTTP/1.1 to the organization of its request. It
+// returns how long the connection has to wait, a channel whose close ends the wait early, or nil, and a function that
+// refunds the charge. A connection waits for one charge at a time, so other connections wait at most for one read of each.
 func (l *Limiter) pay(c *Conn, cost int) (wait time.Duration, known <-chan struct{}, refund func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
