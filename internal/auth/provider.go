@@ -67,7 +67,7 @@ type ProviderConfig struct {
 	// Wrap wraps the transport for traces and metrics. nil: the transport is not wrapped.
 	Wrap func(http.RoundTripper) http.RoundTripper
 
-	CPU    *fair.Semaphore  // for verifying signatures, by organization; default: one of its own
+	CPU    *fair.Semaphore  // for verifying signatures, by organization; default: its own semaphore
 	Now    func() time.Time // default time.Now
 	Logger *slog.Logger     // default: none
 }

@@ -50,7 +50,7 @@ const (
 	maxStreams = 32
 	// idleTimeout closes connections without a request.
 	idleTimeout = 5 * time.Minute
-	// pingAfter and pingTimeout close dead gRPC connections, and those on which a frame takes longer than the sum
+	// pingAfter and pingTimeout close dead gRPC connections, and connections on which a frame takes longer than the sum
 	// of both.
 	pingAfter   = 20 * time.Second
 	pingTimeout = 10 * time.Second
@@ -93,7 +93,7 @@ type Config struct {
 	// MaxUncompressed or ten seconds of MaxRate, whichever is larger. 0 means no limit.
 	MaxRate int64
 
-	// CPU is used for decompression and transcoding. nil means one of its own.
+	// CPU is used for decompression and transcoding. nil means its own semaphore.
 	CPU *fair.Semaphore
 
 	// MaxConnections limits the connections of each transport. See package connlimit for the behavior at the limit.
@@ -321,7 +321,7 @@ func (r *Receiver) drain() {
 
 // cut closes all connections.
 func (r *Receiver) cut() {
-	for _, l := range r.connections { // Stop of gRPC waits for those whose handshake has not ended, and does not close them
+	for _, l := range r.connections { // Stop of gRPC waits for connections in a handshake, and does not close them
 		l.CloseAll()
 	}
 	r.grpc.Stop()

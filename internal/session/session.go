@@ -106,7 +106,7 @@ type Config struct {
 	Provider     Provider          // nil: no provider is configured
 	Failures     FailureLimiter    // of sign-ins at the provider; nil: no limit
 	Signer       TextSigner        // of the cookies for sign-ins at the provider
-	PublicURL    string            // scheme and host under which browsers reach the server; "": those of the request
+	PublicURL    string            // scheme and host under which browsers reach the server; default: from the request
 
 	Idle time.Duration // default assay.DefaultSessionIdle
 	Life time.Duration // default assay.DefaultSessionLife

@@ -30,7 +30,7 @@ import (
 )
 
 const (
-	// sealPurpose separates the cipher key of webhooks' secrets from others of the same secret.
+	// sealPurpose separates the cipher key of webhooks' secrets from other keys of the same secret.
 	sealPurpose = "assay: secrets of webhooks, AES-256-GCM"
 
 	secretPrefix = "whsec_"

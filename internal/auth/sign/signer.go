@@ -118,7 +118,7 @@ func (s *Signer) Run(ctx context.Context) {
 	}
 }
 
-// refresh reads the keys of the store, encrypts those that are stored in clear and deletes the keys whose tokens have
+// refresh reads the keys of the store, encrypts keys that are stored in clear and deletes the keys whose tokens have
 // expired.
 func (s *Signer) refresh(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
