@@ -217,7 +217,7 @@ const (
 // slow. It is safe for concurrent use.
 type pauses struct {
 	mu            sync.Mutex
-	organizations map[string]pause // of those whose last call failed
+	organizations map[string]pause // organizations whose last call failed
 }
 
 type pause struct {

@@ -72,7 +72,7 @@ const (
 	Limited   Outcome = "limited"   // the day's calls are used up
 	Paused    Outcome = "paused"    // the provider failed the organization recently, or too many requests wait
 	Failed    Outcome = "failed"    // the provider failed
-	Errored   Outcome = "error"     // the store failed, or the insight is gone
+	Errored   Outcome = "error"     // the store failed, or the insight no longer exists
 	Canceled  Outcome = "canceled"  // the caller disconnected
 )
 

@@ -156,7 +156,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		text = text[:len(text)/2]
 	}
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, text) // the client may be gone
+	_, _ = io.WriteString(w, text) // the client may have disconnected
 	if reply.Half {
 		sever(w)
 	}
