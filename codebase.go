@@ -13,7 +13,7 @@ type Installation struct {
 	ID             string // UUID
 	OrganizationID string
 	Provider       string // "git", "local", "github", "gitlab", "gitea"
-	ExternalID     string // of the installation or user at github, gitlab or gitea; "" for others
+	ExternalID     string // of the installation or user at github, gitlab or gitea; "" at other providers
 	Account        string // the owner at the host, or the host's name; at most 256 bytes
 	OwnerID        int64  // of an organization at github: the id there of the user that connected it; 0 if not known
 	Status         string // "active", "suspended", "failed"
@@ -194,7 +194,7 @@ const (
 	MaxRepositories     = 1000   // known ones; --agent-max-repositories limits the active ones
 	MaxRepositoryRuns   = 100    // kept of a repository, newest first
 	MaxPendingRuns      = 10     // of a repository
-	MaxRunClaims        = 10     // of a run, given up ones excluded; then it fails, since it may be what stops the replicas
+	MaxRunClaims        = 10     // of a run, without released ones; then the run fails, since it may crash the replicas
 	MaxRunEvents        = 10_000 // of a run
 	MaxFindings         = 10_000 // active ones of a repository, and as many resolved ones
 	MaxFindingInsights  = 20     // of a finding
@@ -264,9 +264,9 @@ type CodebaseStore interface {
 	// ends their runs first. After an interruption, another call continues.
 	DeleteInstallation(ctx context.Context, organizationID, id string) error
 
-	// SaveRepositories creates inactive repositories with their settings, and updates URL, access and a default branch
-	// that is not empty of those that exist in their installation under their full name. It sets the ids of the
-	// arguments. CodeConflict at MaxRepositories.
+	// SaveRepositories creates inactive repositories with their settings. If the full name exists in the installation, it
+	// updates URL, access and, unless the argument's is empty, the default branch instead. It sets the ids of the arguments.
+	// CodeConflict at MaxRepositories.
 	SaveRepositories(ctx context.Context, organizationID string, repos []*Repository) error
 	// Repositories returns an organization's repositories by installation and name, with counts of findings.
 	Repositories(ctx context.Context, organizationID string) ([]*Repository, error)
@@ -292,8 +292,9 @@ type CodebaseStore interface {
 	Onboarding(ctx context.Context, organizationID string) (string, error)
 	// SaveRepositorySettings replaces the settings of a repository.
 	SaveRepositorySettings(ctx context.Context, organizationID, id string, s RepositorySettings) error
-	// DueRepositories returns at most limit active repositories of all organizations, those due longest first: their
-	// last review of the default branch was created or refused, and their last completed one began, before a time.
+	// DueRepositories returns at most limit active repositories of all organizations, longest overdue first. A
+	// repository is due if its last review of the default branch was created or refused, and its last completed one began,
+	// before a time.
 	// Repositories whose access is denied, and repositories of suspended installations, are not due.
 	DueRepositories(ctx context.Context, before time.Time, limit int) ([]*Repository, error)
 
@@ -303,18 +304,18 @@ type CodebaseStore interface {
 	ScheduleRun(ctx context.Context, r *Run) (scheduled *Run, created bool, err error)
 	// ClaimRun gives the holder the oldest run that is pending, or whose lease has expired, and whose repository has no
 	// other running run; organizations with fewer running runs, and then with less recent run time, go first. The lease
-	// lasts ttl by the store's clock, at most delta.MaxLease. nil if there is none. Instead of being claimed more than
-	// MaxRunClaims times, a run fails.
+	// lasts ttl by the store's clock, at most delta.MaxLease. nil if there is none. A run that has been
+	// claimed MaxRunClaims times fails instead.
 	ClaimRun(ctx context.Context, holder string, ttl time.Duration) (*Run, error)
-	// RenewRun renews the lease; a ttl of 0 gives it up, so that another holder continues the run, and the claim does not
-	// count. It returns whether the run is to be cancelled; delta.ErrLeaseLost if another holder has the run, or it has
+	// RenewRun renews the lease; a ttl of 0 releases it, so that another holder continues the run, and the claim does not
+	// count. It reports whether the run is to be cancelled; delta.ErrLeaseLost if another holder has the run, or it has
 	// ended or is deleted.
 	RenewRun(ctx context.Context, holder, id string, ttl time.Duration) (cancel bool, err error)
 	// UpdateRun saves status, commit, phase, phase times, result, error and end of a run, and appends events in the
-	// same transaction: Seq and At of the events are set by the store, and the end of a run that has none. Events beyond
-	// MaxRunEvents are dropped. ErrLeaseLost as in RenewRun. A run that ends gives up its lease.
+	// same transaction. The store sets Seq and At of the events, and the end of a run that has none. Events beyond
+	// MaxRunEvents are dropped. ErrLeaseLost as in RenewRun. A run that ends releases its lease.
 	UpdateRun(ctx context.Context, holder string, r *Run, events []RunEvent) error
-	// CancelRun ends a pending run, and asks a running one to end. It leaves a run that has ended as it is.
+	// CancelRun ends a pending run, and requests the end of a running one. It does not change a run that has ended.
 	CancelRun(ctx context.Context, organizationID, id string) error
 	Run(ctx context.Context, organizationID, id string) (*Run, error)
 	// Runs returns a page of runs, newest first, and how many there are.
@@ -326,9 +327,10 @@ type CodebaseStore interface {
 	// (instrumentation, and default branch and access unless empty), in transactions that check the run's lease. Until the
 	// last one, readers see a part of the findings; a review that fails in between is completed by the next one.
 	// The review is as of the run's start and of the argument's commit. Findings with a known id are active again and
-	// keep creation time, dismissal, fix and pull request. Those that come back after their fix was merged or refuted get
-	// fix and pull request of the argument; those that are missing are resolved. At most MaxFindings with MaxReviewBytes are kept, the worst
-	// first, and the insights of the worst find them. ErrLeaseLost as in RenewRun.
+	// keep creation time, dismissal, fix and pull request. Findings that come back after their fix was merged or refuted
+	// get fix and pull request of the argument. Findings that are missing are resolved. The store keeps at most MaxFindings
+	// with MaxReviewBytes, the worst first. FindingFilter.InsightID finds the worst by their insights, see MaxReviewInsights.
+	// ErrLeaseLost as in RenewRun.
 	SaveReview(ctx context.Context, holder string, r *Run, repo *Repository, findings []*CodeFinding) error
 	// SaveFix saves the state of the fix of findings of the run's repository. Unknown ids have no effect. ErrLeaseLost
 	// as in RenewRun.
@@ -337,7 +339,7 @@ type CodebaseStore interface {
 	SavePatch(ctx context.Context, holder, runID string, patch []byte) error
 	// Patch returns the changes of a run. CodeNotFound if there are none.
 	Patch(ctx context.Context, organizationID, runID string) ([]byte, error)
-	// SpendModel adds usage to that of the UTC day of at. If the sum would exceed a limit that is not 0, it adds nothing
+	// SpendModel adds usage to the usage of the UTC day of at. If the sum would exceed a nonzero limit, it adds nothing
 	// and returns false. Negative usage returns reserved usage.
 	SpendModel(ctx context.Context, organizationID string, at time.Time, usage, limit ModelUsage) (bool, error)
 	// Findings returns a page of findings, worst first, then by repository and id, and how many there are.

@@ -12,7 +12,7 @@ type Principal struct {
 	OrganizationID string
 	Subject        string  // "key:<key id>" or an identity provider's subject
 	User           bool    // authenticated by an identity provider, not by an API key
-	Scopes         []Scope // scopes of the API key; ScopeRead and ScopeAgent for a user, all for one who is an administrator
+	Scopes         []Scope // scopes of the API key; ScopeRead and ScopeAgent for a user, all scopes for an administrator
 }
 
 // Allows reports whether the principal has the scope.
