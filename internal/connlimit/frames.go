@@ -74,8 +74,8 @@ type framed struct {
 // wait while the organization of c has sent more frames than its rate allows on all of its connections, 512 KiB a second
 // for each processor: a frame counts as 32 bytes and its size, without the payload of DATA and with a sixteenth of that
 // of HEADERS, which begins a request and counts as another 96 bytes. Connections without an organization share an
-// eighth of such a rate. Connections from one address that several organizations have used share a full rate. These
-// connections also have a small rate each.
+// eighth of such a rate. Connections from one address that several organizations have used share a full rate. Each
+// connection also has a small rate of its own.
 //
 // The end of a response without an organization waits instead of the next request, which may have one: see Conn.renew.
 //
