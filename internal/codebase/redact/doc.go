@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package redact hides the sensitive data of texts of repositories: of files that a language model reads, of the output of
-// tests, and of the code in findings.
+// Package redact hides sensitive data in text from repositories: in files that a language model reads, in the output of
+// tests, and in the code of findings.
 //
-// The detector of package sensitive finds values by their form. A file has more: a value without a form, near the name of
-// a secret. A line that may have one is hidden as a whole (names.go), as is a line of a private key (redact.go). The text
-// is read once, whatever its language, so a state can be wrong; a rule is then to hide more, not less. The work is linear
-// in the bytes of a text.
+// Package sensitive detects values by their form. A file may also contain a secret without a recognizable form next to
+// its name. A line that may contain such a value is hidden as a whole (names.go), as is a line of a private key
+// (redact.go). The text is read once, without knowledge of its language, so the parser can be in a wrong state. It then
+// hides more lines rather than fewer. The work is linear in the bytes of the text.
 package redact

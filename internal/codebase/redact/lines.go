@@ -9,16 +9,17 @@ import (
 	"assay/internal/rules/sensitive"
 )
 
-// MaxLine is the number of bytes of a line that a model sees.
+// MaxLine is the maximum number of bytes of a line that a model sees.
 const MaxLine = 500
 
 // Line is a line of a file as a model sees it.
 type Line struct {
 	Text string
-	Cut  bool // some of it is not shown: the line cannot be changed
+	Cut  bool // a part is not shown, so the line cannot be changed
 }
 
-// Lines returns the lines of a text without sensitive data and invisible characters. The error is that of the context.
+// Lines returns the lines of a text without sensitive data and invisible characters, and truncates lines longer than
+// MaxLine. The only possible error is that of the context.
 func Lines(ctx context.Context, text []byte) ([]Line, error) {
 	raw := Raw(text)
 	clean, err := Clean(ctx, raw)
@@ -35,10 +36,10 @@ func Lines(ctx context.Context, text []byte) ([]Line, error) {
 	return lines, nil
 }
 
-// Redacted reports whether sensitive data is taken out of a line.
+// Redacted reports whether sensitive data was removed from the line.
 func (l Line) Redacted() bool { return strings.Contains(l.Text, sensitive.Redacted) }
 
-// Raw returns the lines of a text as they are.
+// Raw splits a text into lines without changing them.
 func Raw(text []byte) []string {
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }

@@ -9,74 +9,75 @@ import (
 	"assay/internal/rules/sensitive"
 )
 
-// redactor finds the lines of a text that may have the value of a secret, whatever its language. It reads the text once,
-// as words, literals and brackets. The name of a secret covers
+// redactor finds the lines of a text that may contain the value of a secret. It reads the text once, as words, literals
+// and brackets, without knowing its language. The name of a secret covers
 //
-//   - its line, if it is not the key of an item: password == "...", user, password = "...", "..."
-//   - the rest of the statement, or of the item of a group: password: f("..."),
-//   - the whole group that has the name as a value: ("password", "..."), name: DB_PASSWORD
-//   - the nodes below it in YAML or XML
+//   - its line, unless it is the key of an item: password == "...", user, password = "...", "..."
+//   - the rest of the statement, or of the item in a group: password: f("..."),
+//   - the whole group in which it is a value: ("password", "..."), name: DB_PASSWORD
+//   - the child nodes in YAML or XML
 //
-// with all groups that begin there, but not bodies of functions. A covered line with a value is hidden.
+// including the groups that open in the covered part, except function bodies. A covered line with a value is hidden.
 type redactor struct {
-	hidden []bool
-	names  map[string]bool // words that were looked up
-	frames []frame         // the groups around the next token
-	counts [256]int        // of them, by the byte that opens them
-	values []int           // lines with values in these groups
+	hidden []bool          // by line
+	names  map[string]bool // results of isName by word
+	frames []frame         // the open groups, innermost last
+	counts [256]int        // open groups by the byte that opens them
+	values []int           // lines with a value in the open groups; a name in their group hides them
 	nested bool            // the text is a literal of one line
-	prose  bool            // a word is a name before a separator, a comparison or a bracket only
+	prose  bool            // the text is a comment: a name counts only before a separator, a comparison or a bracket
 	inner  *redactor       // for comments and literals of several lines
 
-	until    string         // ends the literal of several lines that the line is in
-	document bool           // it is a line of its own
-	covers   bool           // the literal is the value of a secret
-	limit    int            // the last line that it can end in
-	zone     int            // the column of the YAML key of a secret whose value the line may belong to, or -1
-	items    int            // of the list after a flag; 0: there was none
-	more     bool           // the statement goes on in the next line
-	slash    bool           // after a backslash
-	section  bool           // in a section of an INI file that has secrets only
-	start    bool           // it may begin with the key of an item
-	elements map[string]int // the number of frames by the name of the element
+	terminator   string         // end of the open literal of several lines; empty if none is open
+	heredoc      bool           // the terminator stands alone in its line
+	covers       bool           // the open literal is the value of a secret
+	limit        int            // last line of the open literal if its terminator is missing
+	secretColumn int            // column of the YAML key of a secret whose value is still open, or -1
+	pendingFlag  int            // 1: the value of a flag may be in the next line, 2: in the list item that has begun
+	more         bool           // the statement continues in the next line
+	slash        bool           // the line before ends with a backslash
+	section      bool           // in a section of an INI file that is named after secrets
+	start        bool           // the next line may begin with the key of an item
+	elements     map[string]int // open elements by name
 
-	// Of the line.
-	n               int
-	named, value    bool
-	choice          bool   // it begins a switch
-	fresh           bool   // the next token may be the key of an item
-	flag            bool   // the last name is a flag
-	key             string // the last one
-	end             int    // where a comment begins
-	keyword, setter int    // 1: the line does not begin with one, 2: it does
-	unclosed        [256]bool
+	// State of the current line.
+	n            int
+	named, value bool   // it has the name of a secret, a value
+	isSwitch     bool   // it begins a switch
+	fresh        bool   // the next token may be the key of an item
+	flag         bool   // the last word is a flag
+	key          string // last key, also of an earlier line
+	end          int    // offset of the comment at the end, or the length of the line
+	keyword      int    // result of beginsBody: 0 unknown, 1 false, 2 true
+	setter       int    // whether it begins with a command such as ENV or export: 0 unknown, 1 false, 2 true
+	unclosed     [256]bool
 }
 
-// frame is a group: brackets, a tag, an element, a mapping of YAML, or a body.
+// frame is a group: brackets, a tag, an element, a YAML mapping, or a body. The first frame is the text.
 type frame struct {
-	open    byte   // one of ([{, < for a tag, x for an element, : for a mapping, 0 for a body or the text
-	name    string // of the element, or the last key of the mapping
-	col     int    // of the mapping
-	above   int    // the column of the innermost mapping that has the group, or -1
-	at      int    // its values begin here
-	covered bool   // by a name around it
-	until   int    // the last line that a name in it covers
-	seg     int    // a name covers the rest of the statement or item: 1, or 2 if it is its key
-	named   bool   // it has a name that is no key
-	several bool   // it has several items
-	choice  bool   // it is the body of a switch on a secret
-	bare    bool   // it may have values without quotes
+	open         byte   // one of ([{, < for a tag, x for an element, : for a mapping, 0 for a body or the text
+	name         string // name of the element, or last key of the mapping
+	col          int    // column of the mapping
+	mappingCol   int    // column of the innermost mapping, including the frame itself, or -1
+	firstValue   int    // index of its first line in redactor.values
+	covered      bool   // an enclosing name covers it
+	coveredUntil int    // last line covered by a name in the group
+	seg          int    // 1: a name covers the rest of the statement or item, 2: the name is its key
+	named        bool   // it has a name that is not a key
+	several      bool   // it has several items
+	switchBody   bool   // it is the body of a switch on a secret
+	unquoted     bool   // it may have values without quotes
 }
 
 const (
-	entryLines   = 20  // that a name covers in its group, before and after it
-	literalLines = 100 // of a literal that is the value of a secret
+	entryLines   = 20  // lines before and after a name that it covers in its group
+	literalLines = 100 // maximum lines of a literal that is the value of a secret
 )
 
 func newRedactor(hidden []bool) *redactor {
 	return &redactor{
-		hidden: hidden, names: map[string]bool{}, elements: map[string]int{}, frames: []frame{{until: -1, above: -1}}, zone: -1,
-		start: true,
+		hidden: hidden, names: map[string]bool{}, elements: map[string]int{},
+		frames: []frame{{coveredUntil: -1, mappingCol: -1}}, secretColumn: -1, start: true,
 	}
 }
 
@@ -84,7 +85,7 @@ func (r *redactor) top() *frame { return &r.frames[len(r.frames)-1] }
 
 func (r *redactor) covered() bool {
 	f := r.top()
-	return f.covered || f.seg > 0 || r.n <= f.until || r.section
+	return f.covered || f.seg > 0 || r.n <= f.coveredUntil || r.section
 }
 
 func (r *redactor) inBrackets() bool {
@@ -93,21 +94,21 @@ func (r *redactor) inBrackets() bool {
 
 func (f *frame) brackets() bool { return f.open != 0 && f.open != ':' && f.open != 'x' }
 
-// push begins a group.
+// push opens a group.
 func (r *redactor) push(f frame) {
 	f.covered = f.open != 0 && r.covered()
 	if f.open != 'x' {
 		f.name = r.key
 	}
-	if f.above = r.top().above; f.open == ':' {
-		f.above = f.col
+	if f.mappingCol = r.top().mappingCol; f.open == ':' {
+		f.mappingCol = f.col
 	}
-	f.at, f.until, f.choice = len(r.values), -1, f.open == 0 && r.named && r.choice
+	f.firstValue, f.coveredUntil, f.switchBody = len(r.values), -1, f.open == 0 && r.named && r.isSwitch
 	r.frames = append(r.frames, f)
 	r.counts[f.open]++
 }
 
-// pop ends the last group.
+// pop closes the innermost group.
 func (r *redactor) pop() {
 	f := *r.top()
 	r.frames = r.frames[:len(r.frames)-1]
@@ -117,15 +118,15 @@ func (r *redactor) pop() {
 	}
 	switch {
 	case f.open == 0:
-		r.values = r.values[:min(f.at, len(r.values))]
+		r.values = r.values[:min(f.firstValue, len(r.values))]
 	case (f.open == '(' || f.open == '[') && f.named && !f.several: // os.Getenv("DB_PASSWORD"), m["password"]
-		if r.name(false); f.until >= 0 {
+		if r.addName(false); f.coveredUntil >= 0 {
 			r.top().seg = 2
 		}
 	}
 }
 
-// close ends the last group that a byte opens, with all groups in it.
+// close closes the innermost group that open opens, with all groups in it.
 func (r *redactor) close(open byte) {
 	if open == '{' && r.counts[0] > 0 && (r.counts['{'] == 0 || r.body()) {
 		open = 0
@@ -139,7 +140,7 @@ func (r *redactor) close(open byte) {
 	}
 }
 
-// body reports whether the innermost braces are the ones of a body.
+// body reports whether the innermost braces enclose a body.
 func (r *redactor) body() bool {
 	for i := len(r.frames) - 1; i > 0; i-- {
 		if o := r.frames[i].open; o == 0 || o == '{' {
@@ -149,17 +150,17 @@ func (r *redactor) body() bool {
 	return false
 }
 
-// add records a value in the line.
-func (r *redactor) add() {
+// addValue records that the line has a value, and hides the line if a name covers it.
+func (r *redactor) addValue() {
 	if r.covered() {
 		r.hidden[r.n] = true
-	} else if k := len(r.values); k == 0 || r.values[k-1] != r.n || k <= r.top().at {
+	} else if k := len(r.values); k == 0 || r.values[k-1] != r.n || k <= r.top().firstValue {
 		r.values = append(r.values, r.n)
 	}
 }
 
-// name records a name that is no key.
-func (r *redactor) name(key bool) {
+// addName records the name of a secret, which may be the key of an item. It covers the rest of the statement or item.
+func (r *redactor) addName(key bool) {
 	f := r.top()
 	if key {
 		f.seg, r.named = 2, r.named || !f.brackets()
@@ -168,15 +169,15 @@ func (r *redactor) name(key bool) {
 	f.seg, f.named, r.named = max(f.seg, 1), true, true
 }
 
-// entry records a name that is a value: it covers all of the group.
-func (r *redactor) entry(f *frame) {
+// addEntry records a name that is a value of a group: it covers the whole group.
+func (r *redactor) addEntry(f *frame) {
 	r.named, f.named = true, true
 	if f.open == 0 {
 		f.seg = max(f.seg, 1)
 	} else {
-		f.until = r.n + entryLines
+		f.coveredUntil = r.n + entryLines
 	}
-	at := min(f.at, len(r.values)) // an entry of a group around this one has taken the values before
+	at := min(f.firstValue, len(r.values)) // a name in an enclosing group may have removed values
 	for _, n := range r.values[at:] {
 		if n >= r.n-entryLines {
 			r.hidden[n] = true
@@ -185,14 +186,14 @@ func (r *redactor) entry(f *frame) {
 	r.values = r.values[:at]
 }
 
-// scalar reads a value without quotes, or in YAML, of the group.
-func (r *redactor) scalar(f *frame, s string) {
+// addScalar records a value of group f, without quotes or of YAML. The value may be a name.
+func (r *redactor) addScalar(f *frame, s string) {
 	name := r.isName(s)
 	if name {
-		r.entry(f)
+		r.addEntry(f)
 	}
 	if !name || r.isValue(s) {
-		r.add()
+		r.addValue()
 	}
 }
 
@@ -212,28 +213,29 @@ func (r *redactor) isName(word string) bool {
 
 var (
 	keyLike = regexp.MustCompile(`^[\w.$-]+$`)
-	// The verbs of a format, which a literal may have besides the words of a text.
-	verbs = regexp.MustCompile(`%[-+# 0-9.]*[a-zA-Z]|%\(\w+\)s|[$#]?\{+[^{}]*\}+`)
-	// A word of a text.
+	// A verb or a placeholder of a format string.
+	formatVerb = regexp.MustCompile(`%[-+# 0-9.]*[a-zA-Z]|%\(\w+\)s|[$#]?\{+[^{}]*\}+`)
+	// A word of natural language.
 	plainWord = regexp.MustCompile(`^[\p{L}\d.,:;!?()'"/_%-]*$`)
-	ordinary  = regexp.MustCompile(`^[A-Za-z]?[a-z]{1,11}$`) // a message of one word
+	oneWord   = regexp.MustCompile(`^[A-Za-z]?[a-z]{1,11}$`) // a message of one word, such as "missing"
 	digits    = regexp.MustCompile(`\d`)
 	pathLike  = regexp.MustCompile(`^(?:[~.@]*/|[a-z-]+/)(?:[a-zA-Z._:*-]|/|v\d|\{\w+\})*$`)
-	// A literal that has flags, or literals of JSON or code, such as those in the placeholders of a template.
-	codeLike = regexp.MustCompile(`--[a-z]|[=(\[{:,]\s*\\?["']|\{[^{}"'\x60]*["'\x60]`)
-	flagLike = regexp.MustCompile(`^--[a-z-]+$`)
-	tagged   = regexp.MustCompile(`^\w+:"`)
-	tagValue = regexp.MustCompile(`"([^",]*)`)
-	pair     = regexp.MustCompile(`([\w.$-]+)["']?(?::=|\s?[=:]\s?)["']?([^\s"',;&=:]{4,})`)
+	// A literal that contains flags, or literals of JSON or code, such as in the placeholders of a template.
+	codeLike  = regexp.MustCompile(`--[a-z]|[=(\[{:,]\s*\\?["']|\{[^{}"'\x60]*["'\x60]`)
+	flagLike  = regexp.MustCompile(`^--[a-z-]+$`)
+	structTag = regexp.MustCompile(`^\w+:"`)
+	tagValue  = regexp.MustCompile(`"([^",]*)`)
+	pair      = regexp.MustCompile(`([\w.$-]+)["']?(?::=|\s?[=:]\s?)["']?([^\s"',;&=:]{4,})`)
 )
 
-// MayBeValue reports whether a literal may be the value of a secret that the code around it names.
+// MayBeValue reports whether a literal may be the value of a secret, if the code around it has the name of one.
 func MayBeValue(literal string) bool { return newRedactor(nil).isValue(literal) }
 
-// isValue reports whether a literal may be the value of a secret: no text, path or name.
+// isValue reports whether a literal may be the value of a secret, rather than a message, a path or a name.
 func (r *redactor) isValue(s string) bool {
-	s = strings.TrimSpace(verbs.ReplaceAllString(s, " "))
-	if len(s) < 4 || pathLike.MatchString(s) || flagLike.MatchString(s) || (r.isName(s) || len(s) <= 200 && sensitive.PublicName(s)) && (!digits.MatchString(s) || strings.ToUpper(s) == s) {
+	s = strings.TrimSpace(formatVerb.ReplaceAllString(s, " "))
+	if len(s) < 4 || pathLike.MatchString(s) || flagLike.MatchString(s) ||
+		(r.isName(s) || len(s) <= 200 && sensitive.PublicName(s)) && (!digits.MatchString(s) || strings.ToUpper(s) == s) {
 		return false
 	}
 	words := 0
@@ -248,36 +250,38 @@ func (r *redactor) isValue(s string) bool {
 
 func isLetter(c rune) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
-// isKey reports whether a key, in the group of another one, is the name of a secret.
+// isKey reports whether a key in group f is the name of a secret. The name of the group qualifies the key "key", as in
+// api: {key: "..."}.
 func (r *redactor) isKey(f *frame, key string) bool {
 	return r.isName(key) || strings.EqualFold(key, "key") && r.isName(f.name+"_key")
 }
 
-// element returns the name of a setting: the last word of Db:Password, and of /prod/db/password after a key such as name.
-func element(key, s string) string {
-	if sections.MatchString(s) || strings.HasPrefix(s, "/") && entryKey.MatchString(key) {
+// settingName returns the name of a setting without its path: the last word of Db:Password, or of /prod/db/password if
+// its key is "name" or "key".
+func settingName(key, s string) string {
+	if sectionedName.MatchString(s) || strings.HasPrefix(s, "/") && nameKey.MatchString(key) {
 		return s[strings.LastIndexAny(s, "/:")+1:]
 	}
 	return s
 }
 
-// literal reads a literal, which may be a name.
+// literal reads the literal s, whose setting is name. It may be a key or a name, and may contain both names and values.
 func (r *redactor) literal(s, name string, keyed bool) {
 	switch {
 	case keyed && r.isKey(r.top(), name):
-		r.name(true)
+		r.addName(true)
 	case r.isName(name) && r.top().open == ':':
-		r.name(false)
+		r.addName(false)
 	case r.isName(name):
-		r.entry(r.top())
+		r.addEntry(r.top())
 	}
-	if tagged.MatchString(s) { // of a field of a Go struct
+	if structTag.MatchString(s) {
 		named, value := false, false
 		for _, m := range tagValue.FindAllStringSubmatch(s, -1) {
 			named, value = named || r.isName(m[1]), value || r.isValue(m[1])
 		}
 		if r.value = r.value || value; value {
-			r.add()
+			r.addValue()
 		}
 		r.hidden[r.n] = r.hidden[r.n] || named && value
 		return
@@ -290,50 +294,51 @@ func (r *redactor) literal(s, name string, keyed bool) {
 	if !r.nested && codeLike.MatchString(s) {
 		r.embedded(strings.ReplaceAll(s, `\"`, `"`))
 	}
-	if keyed || !r.isValue(name) || ordinary.MatchString(strings.TrimSpace(verbs.ReplaceAllString(s, " "))) && !r.covered() {
+	if keyed || !r.isValue(name) || oneWord.MatchString(strings.TrimSpace(formatVerb.ReplaceAllString(s, " "))) && !r.covered() {
 		return
 	}
 	r.value = true
-	r.add()
+	r.addValue()
 }
 
-// maxPlaceholder is the number of bytes that are read as a placeholder of a literal.
+// maxPlaceholder is the maximum number of bytes that are read as a placeholder in a literal.
 const maxPlaceholder = 512
 
-// embedded reads code in a literal.
+// embedded reads the code in a literal, and hides the line if the code contains the value of a secret.
 func (r *redactor) embedded(s string) {
 	code := newRedactor(r.hidden)
 	code.nested, code.names = true, r.names
 	code.line(r.n, s)
 }
 
+// secret reports whether the detector finds sensitive data in a text.
 func secret(s string) bool { return sensitive.Text([]byte(s)) != sensitive.None }
 
 var (
-	// A key of YAML, and its value without tags, anchors and comment.
+	// A YAML key, and its value without tags, anchors and comment.
 	yamlKey = regexp.MustCompile(`^[\s?-]*["']?([\w.$/-]+)["']?\s*:(?:\s+(?:[!&][^\s]*\s*)*(.*?)\s*(?:\s#.*)?)?$`)
 	comment = regexp.MustCompile(`^\s*(?:#(?:\s|$)|//|/\*|\*(?:\s|/|$)|--\s|"""|''')[\s*/#]*`)
-	// Keywords at the start of a statement with a body, and keywords alone before a body.
-	bodies = regexp.MustCompile(`^\W*(?:(?:public|private|protected|static|final|abstract|export|default|async|override|` +
+	// Keywords at the start of a statement with a body, and keywords that stand alone before a body.
+	bodyKeyword = regexp.MustCompile(`^\W*(?:(?:public|private|protected|static|final|abstract|export|default|async|override|` +
 		`internal|open|data|pub)\s+)*(?:func|function|class|interface|struct|enum|impl|trait|namespace|module|mod|fn|fun|` +
 		`def|type|if|elif|else|except|with|for|while|switch|select|try|catch|finally|do|match|static|go|defer|case)\b`)
-	declares = regexp.MustCompile(`^(?:func|function|class|interface|def|export|public|type)\s`)
-	heredoc  = regexp.MustCompile(`<<[-~<]?["']?([A-Za-z_]\w*)["']?$`)
-	operands = regexp.MustCompile(`(?:[-=+*/%&|?,.(\[{\\<]|=>|\b(?:or|and|to|else|in|not|by|return))$`)
-	follows  = regexp.MustCompile(`^(?:[=+|?:.,]|&&|(?:or|and)\b)`)
-	assigned = regexp.MustCompile(`^["'` + "`" + `]?\s*[!?]?(?:(?:\|\||\?\?|\+|::?)?=>?|:)`)
-	compared = regexp.MustCompile(`^\s*[!=]=`)
-	nextKey  = regexp.MustCompile(`^[=+|?:.,&]|^["']?[\w.$-]+["']?\s*[=:]`)
-	sections = regexp.MustCompile(`^(?:[A-Z]\w*::?)+[A-Z]\w*$`)
-	section  = regexp.MustCompile(`^\[\[?(?:[\w.-]*[._-])?(?i:secrets?|passwords?|credentials|tokens|api_?keys)` +
+	declaration       = regexp.MustCompile(`^(?:func|function|class|interface|def|export|public|type)\s`)
+	heredoc           = regexp.MustCompile(`<<[-~<]?["']?([A-Za-z_]\w*)["']?$`)
+	continuationEnd   = regexp.MustCompile(`(?:[-=+*/%&|?,.(\[{\\<]|=>|\b(?:or|and|to|else|in|not|by|return))$`)
+	continuationStart = regexp.MustCompile(`^(?:[=+|?:.,]|&&|(?:or|and)\b)`)
+	assignment        = regexp.MustCompile(`^["'` + "`" + `]?\s*[!?]?(?:(?:\|\||\?\?|\+|::?)?=>?|:)`)
+	comparison        = regexp.MustCompile(`^\s*[!=]=`)
+	nextKey           = regexp.MustCompile(`^[=+|?:.,&]|^["']?[\w.$-]+["']?\s*[=:]`)
+	sectionedName     = regexp.MustCompile(`^(?:[A-Z]\w*::?)+[A-Z]\w*$`)
+	section           = regexp.MustCompile(`^\[\[?(?:[\w.-]*[._-])?(?i:secrets?|passwords?|credentials|tokens|api_?keys)` +
 		`\]\]?(?:\s*[#;].*)?$`)
 	entryLine = regexp.MustCompile(`^["']?[\w.@/-]+["']?\s*[=:]`)
-	entryKey  = regexp.MustCompile(`^(?i:name|key)$`)
+	nameKey   = regexp.MustCompile(`^(?i:name|key)$`)
 	lineEnd   = regexp.MustCompile(`^["' \\]*(?:\s#|$)`)
 	setter    = regexp.MustCompile(`(?i)^\s*(?:env|arg|set|setenv|export)\s`)
 )
 
-// line reads the next line, or a part of one.
+// line reads line n of the text, or a part of it. Lines must be read in order.
 func (r *redactor) line(n int, s string) {
 	trimmed := strings.TrimSpace(s)
 	if trimmed == "" {
@@ -341,8 +346,8 @@ func (r *redactor) line(n int, s string) {
 	}
 	r.n, r.named, r.value, r.fresh, r.end = n, false, false, r.start, len(s)
 	r.unclosed, r.keyword, r.setter = [256]bool{}, 0, 0
-	if r.until != "" {
-		r.within(s, trimmed)
+	if r.terminator != "" {
+		r.literalLine(s, trimmed)
 		return
 	}
 	at := ""
@@ -353,26 +358,26 @@ func (r *redactor) line(n int, s string) {
 	q = q[:min(len(q), 3)]
 	documentation := q == `"""` || q == "'''"
 	if at == "" || documentation {
-		r.statement(s, trimmed)
+		r.endStatement(s, trimmed)
 	}
 	if documentation {
 		if r.covered() {
 			at = ""
 		} else if !strings.Contains(s[len(at):], q) {
-			r.until, r.covers, r.limit = q, false, 1<<30
+			r.terminator, r.covers, r.limit = q, false, 1<<30
 		}
 	}
 	if at != "" {
-		if r.zone >= 0 && indentation(s) > r.zone {
+		if r.secretColumn >= 0 && indentation(s) > r.secretColumn {
 			r.hidden[n] = true
 		}
 		text, code, ended := s[len(at):], "", false
 		if trimmed[0] == '*' || strings.HasPrefix(trimmed, "/*") {
 			text, code, ended = strings.Cut(s, "*/")
 		}
-		r.aside(true).line(n, strings.TrimLeft(text, "*/ \t"))
+		r.innerRedactor(true).line(n, strings.TrimLeft(text, "*/ \t"))
 		if ended && strings.TrimSpace(code) != "" {
-			r.statement(code, strings.TrimSpace(code))
+			r.endStatement(code, strings.TrimSpace(code))
 			r.code(code, strings.TrimSpace(code))
 		}
 		return
@@ -380,28 +385,28 @@ func (r *redactor) line(n int, s string) {
 	r.code(s, trimmed)
 }
 
-// statement ends the last statement unless the next line goes on with it.
-func (r *redactor) statement(s, trimmed string) {
-	// A bracket before was none.
-	if s[0] > ' ' && len(r.frames) > 1 && (declares.MatchString(s) || trimmed == "---") {
+// endStatement ends the last statement unless line s continues it.
+func (r *redactor) endStatement(s, trimmed string) {
+	// A declaration at the first column: the groups that are still open were not groups.
+	if s[0] > ' ' && len(r.frames) > 1 && (declaration.MatchString(s) || trimmed == "---") {
 		for len(r.frames) > 1 {
 			r.pop()
 		}
-		r.zone, r.more = -1, false
+		r.secretColumn, r.more = -1, false
 	}
 	if f := r.top(); !f.brackets() || f.open == '{' {
-		if !r.more && !follows.MatchString(trimmed) || f.seg == 1 && trimmed[0] == '.' {
+		if !r.more && !continuationStart.MatchString(trimmed) || f.seg == 1 && trimmed[0] == '.' {
 			f.seg = 0
 			if f.open == 0 {
-				r.values = r.values[:min(f.at, len(r.values))]
+				r.values = r.values[:min(f.firstValue, len(r.values))]
 			}
 		}
 	}
 }
 
-// aside returns the redactor for comments, which are prose, or for a literal of several lines, which may be none: the mark
-// that opens it may stand in a regular expression.
-func (r *redactor) aside(prose bool) *redactor {
+// innerRedactor returns the redactor for a comment, which is prose, or for the text after a quotation mark that has no
+// match in its line. That text may be code, since the mark may be part of a regular expression.
+func (r *redactor) innerRedactor(prose bool) *redactor {
 	if r.inner == nil {
 		r.inner = newRedactor(r.hidden)
 		r.inner.prose, r.inner.names = prose, r.names
@@ -409,40 +414,40 @@ func (r *redactor) aside(prose bool) *redactor {
 	return r.inner
 }
 
-// within reads a line in a literal of several lines.
-func (r *redactor) within(s, trimmed string) {
-	at := strings.Index(s, r.until)
-	if r.document && trimmed != r.until && trimmed != r.until+";" {
+// literalLine reads a line in a literal of several lines.
+func (r *redactor) literalLine(s, trimmed string) {
+	at := strings.Index(s, r.terminator)
+	if r.heredoc && trimmed != r.terminator && trimmed != r.terminator+";" {
 		at = -1
 	}
 	if r.covers {
 		r.hidden[r.n] = true
 	} else {
-		r.add()
-		r.aside(false).line(r.n, strings.ReplaceAll(s, r.until, " "))
+		r.addValue()
+		r.innerRedactor(false).line(r.n, strings.ReplaceAll(s, r.terminator, " "))
 	}
 	if at < 0 && r.n < r.limit {
 		return
 	}
 	rest := ""
-	if at >= 0 && !r.document {
-		rest = s[at+len(r.until):]
+	if at >= 0 && !r.heredoc {
+		rest = s[at+len(r.terminator):]
 	}
-	r.until, r.document = "", false
+	r.terminator, r.heredoc = "", false
 	if strings.TrimSpace(rest) != "" {
 		r.tokens(rest)
 	}
-	if r.until == "" {
+	if r.terminator == "" {
 		r.inner = nil
 	}
 	r.finish(rest)
 }
 
-// code reads a line that is no comment.
+// code reads a line that is not a comment.
 func (r *redactor) code(s, trimmed string) {
 	r.inner = nil
-	r.choice = strings.HasPrefix(trimmed, "switch") || strings.HasPrefix(trimmed, "match")
-	r.named = r.top().choice && strings.HasPrefix(trimmed, "case")
+	r.isSwitch = strings.HasPrefix(trimmed, "switch") || strings.HasPrefix(trimmed, "match")
+	r.named = r.top().switchBody && strings.HasPrefix(trimmed, "case")
 	if !r.inBrackets() {
 		r.section = section.MatchString(trimmed) || r.section && entryLine.MatchString(trimmed)
 	}
@@ -450,16 +455,16 @@ func (r *redactor) code(s, trimmed string) {
 	content := strings.TrimLeft(trimmed, "- ")
 	lead := len(s) - len(strings.TrimLeft(s, " \t"))
 	item := trimmed == "-" || strings.HasPrefix(trimmed, "- ")
-	if r.items > 0 { // the value of a flag
+	if r.pendingFlag > 0 { // the line may have the value of a flag
 		if item {
-			r.items++
+			r.pendingFlag++
 		}
-		if r.items > 2 {
-			r.items = 0
+		if r.pendingFlag > 2 {
+			r.pendingFlag = 0
 		} else if content != "" {
 			r.hidden[r.n] = r.hidden[r.n] || !sensitive.Flag([]byte(strings.Trim(content, `"'`)))
-			if r.items == 1 {
-				r.items = 0
+			if r.pendingFlag == 1 {
+				r.pendingFlag = 0
 			}
 		}
 	}
@@ -470,7 +475,7 @@ func (r *redactor) code(s, trimmed string) {
 	case r.slash && r.covered(), r.more && f.seg == 2 && !nextKey.MatchString(trimmed) && secret("password: "+content):
 		r.hidden[r.n] = true
 	case f.seg > 0:
-		r.bareValue(trimmed, 0)
+		r.unquotedValue(trimmed, 0)
 	}
 	r.tokens(s)
 	r.finish(s)
@@ -479,7 +484,7 @@ func (r *redactor) code(s, trimmed string) {
 // mapping reads a line that may be YAML.
 func (r *redactor) mapping(s string, column, lead int, item bool) {
 	brackets := r.inBrackets()
-	if brackets && lead > r.top().above {
+	if brackets && lead > r.top().mappingCol {
 		return
 	}
 	var m []string
@@ -489,23 +494,23 @@ func (r *redactor) mapping(s string, column, lead int, item bool) {
 	if brackets && m == nil {
 		return
 	}
-	for brackets && r.top().open != ':' && r.top().above >= 0 { // the brackets belonged to a text
+	for brackets && r.top().open != ':' && r.top().mappingCol >= 0 { // the brackets were part of a text
 		r.pop()
 	}
 	for r.top().open == ':' && r.top().col > lead {
 		r.pop()
 		r.top().seg = 0
 	}
-	if r.zone >= 0 {
-		if lead <= r.zone && !(lead == r.zone && item) {
-			r.zone = -1
+	if r.secretColumn >= 0 {
+		if lead <= r.secretColumn && !(lead == r.secretColumn && item) {
+			r.secretColumn = -1
 		} else if m == nil || m[2] != "" {
 			r.hidden[r.n] = true
 		}
 	}
 	if m == nil {
 		if r.top().open == ':' {
-			r.add()
+			r.addValue()
 		}
 		return
 	}
@@ -520,8 +525,8 @@ func (r *redactor) mapping(s string, column, lead int, item bool) {
 	f.name = m[1]
 	switch {
 	case r.isName(key):
-		if r.zone < 0 {
-			r.zone = column
+		if r.secretColumn < 0 {
+			r.secretColumn = column
 		}
 		word := wordValue.MatchString(m[2]) && !typeWord.MatchString(m[2])
 		if m[2] != "" && (key != m[1] || r.covered() || word && secret("password="+m[2])) {
@@ -529,15 +534,15 @@ func (r *redactor) mapping(s string, column, lead int, item bool) {
 		}
 	case m[2] == "":
 	default:
-		r.scalar(f, element(m[1], strings.Trim(m[2], `"'`)))
+		r.addScalar(f, settingName(m[1], strings.Trim(m[2], `"'`)))
 	}
 }
 
 // tokens reads the words, literals and brackets of a line.
 func (r *redactor) tokens(s string) {
 	markup := strings.HasPrefix(strings.TrimSpace(s), "<") || r.counts['x'] > 0
-	text, named := -1, false // where the text of an element begins; the token before is a name
-	placeholder := 0         // the end of the last placeholder, so that a line is read at most twice
+	text, named := -1, false // offset of the text of an element, or -1; the token before is a name
+	placeholder := 0         // end of the last placeholder, so that each byte is read at most twice
 	if markup && r.top().open == 'x' {
 		text = 0
 	}
@@ -553,8 +558,8 @@ func (r *redactor) tokens(s string) {
 			}
 			end := r.closing(s[i+len(q):], q)
 			if end < 0 {
-				r.open(s, i, q)
-				if r.until != "" {
+				r.openLiteral(s, i, q)
+				if r.terminator != "" {
 					return
 				}
 				i++
@@ -563,7 +568,7 @@ func (r *redactor) tokens(s string) {
 			inside := s[i+len(q) : i+len(q)+end]
 			i += 2*len(q) + end
 			if at := strings.LastIndexByte(inside, '{'); at > strings.LastIndexByte(inside, '}') && i < len(s) && isWord(s[i]) && !r.nested {
-				// The second quotation mark begins a literal in a placeholder of the first.
+				// The second mark does not end the literal, but opens another one in its placeholder.
 				if from := i - len(q) - len(inside) + at; from >= placeholder {
 					placeholder = min(from+maxPlaceholder, len(s))
 					r.embedded(s[from:placeholder])
@@ -585,7 +590,7 @@ func (r *redactor) tokens(s string) {
 				if at := strings.IndexAny(field, " \t"); at >= 0 {
 					field = field[:at]
 				}
-				r.hidden[r.n] = r.hidden[r.n] || r.bare(s, field)
+				r.hidden[r.n] = r.hidden[r.n] || r.isUnquotedValue(s, field)
 			}
 			named = r.token(s, i, word, false)
 			r.flag = strings.HasPrefix(word, "--")
@@ -596,14 +601,14 @@ func (r *redactor) tokens(s string) {
 			if c == '{' && r.opensBody(s, i) {
 				f.open = 0
 			}
-			f.bare = c == '[' && r.top().above >= 0 || c == '(' && i > 0 && s[i-1] == '=' // YAML, Bash
+			f.unquoted = c == '[' && r.top().mappingCol >= 0 || c == '(' && i > 0 && s[i-1] == '=' // YAML, Bash
 			r.push(f)
 			r.fresh = true
 		case c == ')':
 			r.close('(')
 		case c == ']':
 			if r.close('['); r.named {
-				r.bareValue(s, i+1)
+				r.unquotedValue(s, i+1)
 			}
 		case c == '}':
 			r.close('{')
@@ -620,7 +625,7 @@ func (r *redactor) tokens(s string) {
 			f := *r.top()
 			r.pop()
 			e := r.top()
-			e.until = max(e.until, f.until)
+			e.coveredUntil = max(e.coveredUntil, f.coveredUntil)
 			if start > 0 && s[start-1] == '/' {
 				r.pop()
 			}
@@ -629,7 +634,7 @@ func (r *redactor) tokens(s string) {
 			}
 		case !r.prose && i > 0 && afterBlank(s, i) && (strings.HasPrefix(s[i:], "# ") || strings.HasPrefix(s[i:], "//")):
 			r.end = i
-			r.aside(true).line(r.n, strings.TrimLeft(s[i:], "#/ "))
+			r.innerRedactor(true).line(r.n, strings.TrimLeft(s[i:], "#/ "))
 			r.inner = nil
 			return
 		case c == '/' && strings.HasPrefix(s[i:], "/*") && !r.unclosed['*']:
@@ -646,14 +651,14 @@ func (r *redactor) tokens(s string) {
 	}
 }
 
-// lastFlag records a flag of a command, or of a list that may be YAML, whose value is on another line.
+// lastFlag records a flag at the end of a line, in a command or a YAML list. Its value is in a following line.
 func (r *redactor) lastFlag(rest, word string) {
 	if strings.HasPrefix(word, "--") && !r.top().brackets() && r.isName(word) && lineEnd.MatchString(rest) {
-		r.items = 1
+		r.pendingFlag = 1
 	}
 }
 
-// closing returns where a quotation mark is that ends a literal, or -1.
+// closing returns the offset of the quotation mark q that ends a literal, or -1.
 func (r *redactor) closing(s, q string) int {
 	if r.unclosed[q[0]] {
 		return -1
@@ -678,12 +683,12 @@ func isWord(c byte) bool {
 	return 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9' || c == '_' || c == '$' || c >= 0x80
 }
 
-// token reads a word or literal that ends at end. It reports whether it is a name, but not a key.
+// token reads a word, or a literal, that ends at offset end. It reports whether a word is a name and not a key.
 func (r *redactor) token(s string, end int, word string, literal bool) bool {
 	f := r.top()
 	rest := s[end:min(len(s), end+64)]
 	keyed := false
-	if m := assigned.FindString(rest); m != "" {
+	if m := assignment.FindString(rest); m != "" {
 		next := rest[len(m):]
 		keyed = next == "" || strings.IndexByte("=~:", next[0]) < 0 || next[0] == '=' && strings.HasSuffix(m, ":")
 	}
@@ -696,16 +701,16 @@ func (r *redactor) token(s string, end int, word string, literal bool) bool {
 	if literal {
 		start -= 2
 	}
-	after := byte(0) // the byte before the token
+	after := byte(0) // the last byte before the token that is not blank
 	if before := strings.TrimRight(s[:max(0, start)], " \t"); before != "" {
 		after = before[len(before)-1]
 	}
 	key, name := r.key, word
 	switch {
 	case literal && (after == '=' || after == ':'):
-		name = element(key, word)
+		name = settingName(key, word)
 	case literal:
-		name = element("", word)
+		name = settingName("", word)
 	}
 	if keyed {
 		r.key = word
@@ -714,35 +719,35 @@ func (r *redactor) token(s string, end int, word string, literal bool) bool {
 	case literal:
 		r.literal(word, name, keyed && fresh)
 		if keyed && r.isKey(f, name) {
-			r.bareValue(s, end)
+			r.unquotedValue(s, end)
 		}
 	case keyed && r.isKey(f, word):
-		r.name(true)
-		r.bareValue(s, end)
+		r.addName(true)
+		r.unquotedValue(s, end)
 	case keyed && r.section:
-		r.bareValue(s, end)
+		r.unquotedValue(s, end)
 	case !r.isName(word):
 		field := strings.Contains(word, ".") && reference.MatchString(word) && !digits.MatchString(word)
-		if (f.bare && f.covered || after == ':' && f.open == '{' && !field) && secret("password: "+word) {
-			r.add()
+		if (f.unquoted && f.covered || after == ':' && f.open == '{' && !field) && secret("password: "+word) {
+			r.addValue()
 		}
-	case after == ':' && f.open == '{' && (entryKey.MatchString(key) || strings.ToUpper(word) == word):
-		r.scalar(f, word)
-	case r.prose && !strings.HasPrefix(rest, "(") && !compared.MatchString(rest) && !strings.HasPrefix(word, "--"):
+	case after == ':' && f.open == '{' && (nameKey.MatchString(key) || strings.ToUpper(word) == word):
+		r.addScalar(f, word)
+	case r.prose && !strings.HasPrefix(rest, "(") && !comparison.MatchString(rest) && !strings.HasPrefix(word, "--"):
 	default:
-		r.name(false)
+		r.addName(false)
 		return true
 	}
 	return false
 }
 
-// bareValue reads the value without quotes of a key that ends at end.
-func (r *redactor) bareValue(s string, end int) {
+// unquotedValue hides the line if the key that ends at offset end has the value of a secret without quotes.
+func (r *redactor) unquotedValue(s string, end int) {
 	if r.hidden[r.n] {
 		return
 	}
 	rest := s[end:min(len(s), end+300)]
-	separator := assigned.FindString(rest[:min(len(rest), 64)])
+	separator := assignment.FindString(rest[:min(len(rest), 64)])
 	if separator == "" {
 		return
 	}
@@ -769,8 +774,8 @@ func (r *redactor) bareValue(s string, end int) {
 		blank > 0 && reference.MatchString(value) && (len(s) > MaxLine || setting.MatchString(s))
 }
 
-// bare reports whether a field after a name may be its value.
-func (r *redactor) bare(s, field string) bool {
+// isUnquotedValue reports whether field, which follows a name after a blank, may be its value.
+func (r *redactor) isUnquotedValue(s, field string) bool {
 	if r.setter == 0 {
 		if r.setter = 1; setter.MatchString(s) {
 			r.setter = 2
@@ -784,13 +789,13 @@ func (r *redactor) bare(s, field string) bool {
 	return (r.setter == 2 || r.flag || strong && !r.prose) && secret("password="+field)
 }
 
-// assigns replaces operators that the detector does not know.
+// assigns replaces the assignment operators that the detector does not support.
 var assigns = strings.NewReplacer("::=", "=", ":=", "=", "?=", "=", "+=", "=")
 
-// reference matches a value that is code.
+// reference matches a value that may be code: a variable, a field or a call.
 var reference = regexp.MustCompile(`^[*&]?[A-Za-z_$][\w$]*(?:\??(?:\.|::)#?[A-Za-z_$][\w$]*)*[!?]?(?:[<([].*)?$`)
 
-// setting matches a line that has one setting, whose value is no code.
+// setting matches a line that has nothing but a key and a value.
 var setting = regexp.MustCompile(`^\s*[\w.-]+\s*[=:]\s*\S+\s*$`)
 
 var (
@@ -800,8 +805,8 @@ var (
 
 var typeName = regexp.MustCompile(`^[*&\[\]]*\w+\.[A-Z]\w*\W*$`)
 
-// open reads a quotation mark that has no second one in the line.
-func (r *redactor) open(s string, i int, q string) {
+// openLiteral reads the quotation mark q at offset i, which has no match in the line.
+func (r *redactor) openLiteral(s string, i int, q string) {
 	r.unclosed[q[0]] = true
 	covers := (r.covered() || r.named) && (q != "`" || i == 0 || !isWord(s[i-1])) // not in a regular expression
 	if q == "'" || q == "\"" {
@@ -819,18 +824,18 @@ func (r *redactor) open(s string, i int, q string) {
 		return
 	}
 	rest := s[i+len(q):]
-	r.until, r.covers = q, covers
+	r.terminator, r.covers = q, covers
 	switch {
 	case strings.TrimSpace(rest) == "":
 	case covers:
 		r.hidden[r.n] = true
-	case r.inner != nil: // it has read the line: another literal ended in it
+	case r.inner != nil: // it has read the line, since another literal ended in it
 	default:
-		r.aside(false).line(r.n, rest)
+		r.innerRedactor(false).line(r.n, rest)
 	}
 }
 
-// tag reads the begin or the end of an element at i. It returns where it ends.
+// tag reads the start or end tag of an element at offset i. It returns the offset after the name.
 func (r *redactor) tag(s string, i int) int {
 	start := i + 1
 	closes := start < len(s) && s[start] == '/'
@@ -869,12 +874,12 @@ func (r *redactor) text(s string) {
 		return
 	}
 	f := &r.frames[len(r.frames)-2]
-	if r.scalar(f, s); f.open == 0 && r.isName(s) {
-		f.until = r.n + 1
+	if r.addScalar(f, s); f.open == 0 && r.isName(s) {
+		f.coveredUntil = r.n + 1
 	}
 }
 
-// opensBody reports whether the brace at i opens a body.
+// opensBody reports whether the brace at offset i opens a body.
 func (r *redactor) opensBody(s string, i int) bool {
 	before := strings.TrimRight(s[:i], " \t")
 	switch {
@@ -888,17 +893,17 @@ func (r *redactor) opensBody(s string, i int) bool {
 	return r.beginsBody(s)
 }
 
-// beginsBody reports whether a line begins with a keyword before a body.
+// beginsBody reports whether a line begins with a keyword of a statement with a body.
 func (r *redactor) beginsBody(s string) bool {
 	if r.keyword == 0 {
-		if r.keyword = 1; bodies.MatchString(s[:min(len(s), MaxLine)]) {
+		if r.keyword = 1; bodyKeyword.MatchString(s[:min(len(s), MaxLine)]) {
 			r.keyword = 2
 		}
 	}
 	return r.keyword == 2
 }
 
-// finish ends a line.
+// finish ends a line. It hides a line with a name and a value, and records whether the statement continues.
 func (r *redactor) finish(s string) {
 	if r.named && r.value {
 		r.hidden[r.n] = true
@@ -906,15 +911,16 @@ func (r *redactor) finish(s string) {
 	s = strings.TrimRight(s[:min(len(s), r.end)], " \t")
 	tail := s[max(0, len(s)-10):]
 	r.slash = strings.HasSuffix(s, `\`)
-	r.more = operands.MatchString(tail) && !strings.HasSuffix(s, ": |") && !strings.HasSuffix(s, "***") || // a masked value
+	// *** is a masked value.
+	r.more = continuationEnd.MatchString(tail) && !strings.HasSuffix(s, ": |") && !strings.HasSuffix(s, "***") ||
 		strings.HasSuffix(s, ":") && r.top().seg == 2 && !r.beginsBody(s)
 	r.start = !r.more || strings.IndexByte(",([{", s[len(s)-1]) >= 0
-	if (r.covered() || r.named) && r.until == "" && strings.Contains(s, "<<") {
+	if (r.covered() || r.named) && r.terminator == "" && strings.Contains(s, "<<") {
 		if m := heredoc.FindStringSubmatch(s); m != nil {
-			r.until, r.document, r.covers, r.limit = m[1], true, true, r.n+literalLines
+			r.terminator, r.heredoc, r.covers, r.limit = m[1], true, true, r.n+literalLines
 		}
 	}
 }
 
-// indentation returns the column of the first name of a line of YAML.
+// indentation returns the column of the first key in a line of YAML.
 func indentation(s string) int { return len(s) - len(strings.TrimLeft(s, " \t-?")) }

@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// Output returns the output of tests without sensitive data and invisible characters. The lines of private keys are
-// replaced as a whole. Unlike [Lines], it has the other lines near the name of a secret: they often show why a
-// test failed.
+// Output returns the output of tests without sensitive data and invisible characters. Lines of private keys are hidden
+// as a whole. Unlike [Lines], it shows other lines near the name of a secret, since they often show why a test failed.
 func Output(output string) string {
 	lines := strings.Split(output, "\n")
 	hidden := make([]bool, len(lines))

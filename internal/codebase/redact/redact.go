@@ -18,8 +18,9 @@ func Text(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Clean returns the lines of a text without sensitive data and invisible characters. A line is hidden as a whole if
-// it belongs to a private key, or may have the value of a secret that the text names. The error is that of the context.
+// Clean returns the lines of a text without sensitive data and invisible characters. It hides a line as a whole if the
+// line belongs to a private key, or may contain the value of a secret whose name is in the text. The only possible error
+// is that of the context.
 func Clean(ctx context.Context, raw []string) ([]string, error) {
 	r := newRedactor(make([]bool, len(raw)))
 	for i, s := range raw {
@@ -35,7 +36,7 @@ func Clean(ctx context.Context, raw []string) ([]string, error) {
 	return shown(ctx, raw, r.hidden)
 }
 
-// shown returns lines without sensitive data and invisible characters, some of them hidden as a whole.
+// shown returns the lines without sensitive data and invisible characters, and hides the marked lines as a whole.
 func shown(ctx context.Context, raw []string, hidden []bool) ([]string, error) {
 	lines := make([]string, len(raw))
 	for i, s := range raw {
@@ -50,15 +51,15 @@ func shown(ctx context.Context, raw []string, hidden []bool) ([]string, error) {
 }
 
 var (
-	// A token in a URL, of which the detector finds those with a colon before or after them, the address of a webhook,
-	// which is one, the password of an address of JDBC, and the token of a registry in the configuration of npm.
+	// Secrets in addresses that the detector does not find: a token as the user of a URL, the address of a webhook, the
+	// password in a JDBC address of Oracle, and the token of a registry in an npm configuration.
 	urlToken = regexp.MustCompile(`://(?:[\w.~%+-]{8,100}@|hooks\.slack\.com/services/\w|(?:\w+\.)?discord(?:app)?\.com/api/webhooks/\d)|` +
 		`:oracle:\w+:[\w.]{1,100}/[^@/\s]{1,100}@|/:_(?:auth|authToken|password)["']?[ =]["']?[^\s"'$<{]{4}`)
 	escape = regexp.MustCompile(`\\u00([2-7][0-9a-fA-F])`)
 	cdata  = strings.NewReplacer("<![CDATA[", " ", "]]>", " ", `\.`, ".")
 )
 
-// plain returns a line with ASCII characters in place of equivalent characters.
+// plain replaces characters of a line by their ASCII equivalents, and removes invisible characters.
 func plain(s string) string {
 	if strings.Contains(s, `\u00`) {
 		s = escape.ReplaceAllStringFunc(s, func(e string) string { return string(unhex(e[4])<<4 | unhex(e[5])) })
@@ -69,7 +70,7 @@ func plain(s string) string {
 			return c
 		case unicode.IsSpace(c):
 			return ' '
-		case c >= '\uff01' && c <= '\uff5e': // wide
+		case c >= '\uff01' && c <= '\uff5e': // full width
 			return c - '\uff01' + '!'
 		case safetext.Hidden(c):
 			return -1
@@ -78,7 +79,7 @@ func plain(s string) string {
 	}, s))
 }
 
-// endsLine reports whether a character ends a line for some readers.
+// endsLine reports whether some programs take a character as the end of a line.
 func endsLine(c rune) bool { return strings.ContainsRune("\r\v\f\u0085\u2028\u2029", c) }
 
 func unhex(c byte) rune {
@@ -91,23 +92,23 @@ func unhex(c byte) rune {
 var (
 	keyBegin = regexp.MustCompile(`(?i)-BEGIN [\w ]*PRIVATE KEY|- BEGIN [\w ]*PRIVATE KEY|^\W*Private-Lines:`)
 	keyEnd   = regexp.MustCompile(`(?i)-END [\w ]*PRIVATE KEY|- END [\w ]*PRIVATE KEY|^\W*Private-MAC:`)
-	// A line of Base64, or of a header of a key, perhaps in a literal.
+	// A line of Base64 or a header of a key, which may be part of a literal.
 	encoded   = regexp.MustCompile(`^[\s"'` + "`" + `+]*(?:[\w+/=\\-]+|[\w-]+: .*)?["'` + "`" + `,+;)\s\\]*$`)
 	base64Run = regexp.MustCompile(`[A-Za-z0-9+/=]{16,}`)
 )
 
-// keyGap is the number of lines without Base64 that may stand in a private key, such as comments.
+// keyGap is the maximum number of lines without Base64, such as comments, in a private key.
 const keyGap = 10
 
-// hidePrivateKeys marks the lines of private keys, including keys without a begin or an end.
+// hidePrivateKeys marks the lines of private keys, including keys whose first or last line is missing.
 func hidePrivateKeys(raw []string, hidden []bool) {
 	body := func(s string, whole bool) bool { return whole && encoded.MatchString(s) || base64Run.MatchString(s) }
-	gap, free := keyGap, 0 // since the last line of a key; the first line that belongs to none
+	gap, free := keyGap, 0 // lines since the last line of a key; the first line after the last key
 	for i, s := range raw {
 		begin, end := keyBegin.FindStringIndex(s), keyEnd.FindStringIndex(s)
 		begins := begin != nil && (end == nil || begin[0] > end[0])
 		switch {
-		case end != nil && gap >= keyGap: // without a begin
+		case end != nil && gap >= keyGap: // the first line is missing
 			for j, miss := i-1, 0; j >= free && miss < keyGap; j-- {
 				if body(raw[j], miss == 0) {
 					hidden[j] = true

@@ -11,13 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCleanText: the lines of a private key in a test's output are not sent to the model.
+// TestCleanText: lines of a private key in the output of a test are hidden.
 func TestCleanText(t *testing.T) {
 	const output = "--- FAIL: TestKey\r\n-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA1c7\n-----END RSA PRIVATE KEY-----\n"
 	require.Equal(t, "--- FAIL: TestKey\n[redacted]\n[redacted]\n[redacted]\n"+strings.Repeat("a ", MaxLine), Text(output+strings.Repeat("a ", MaxLine)))
 }
 
-// TestView: the value of a secret is hidden on another line than its name as well.
+// TestView: the value of a secret is hidden even if it is in another line than its name.
 func TestView(t *testing.T) {
 	const value = "hunter2-Xq81zz"
 	for _, text := range []string{
@@ -76,7 +76,7 @@ func TestView(t *testing.T) {
 		"log(\"a #{password || 'hunter2-Xq81zz'}\")\nlog(\"a #{user || 'shop'}\")\n",
 		"@Value(\"${db.password:hunter2-Xq81zz}\")\n@Value(\"${db.user:shop}\")\n",
 		"password: ${DB_PASSWORD:-hunter2-Xq81zz}\n",
-		// Several lines.
+		// Over several lines.
 		"os.Setenv(\n\t\"DB_PASSWORD\",\n\t\"hunter2-Xq81zz\",\n)\nos.Setenv(\n\t\"USER\",\n\t\"shop\",\n)\n",
 		"- key: DB_PASSWORD\n  value: hunter2-Xq81zz\n- key: USER\n  value: shop\n",
 		"- value: hunter2-Xq81zz\n  name: DB_PASSWORD\n- value: shop\n  name: USER\n",
@@ -309,7 +309,7 @@ API_TOKEN: ***\nuser: @@ § npm config set //@@/:_authToken "${NPM_TOKEN}" § np
 x = config["Db:Password"]; // @@\nlog("@@") § x = config["Db:Password"] ?? @@ § x = \q\npassword: |\n  a\n\q\n// the @@ of x123456789
 `
 
-// forms returns the texts of a table of forms, with a value.
+// forms returns the texts of a table of forms, with value in place of @@.
 func forms(t *testing.T, table, value string) (texts []string) {
 	for form := range strings.SplitSeq(strings.ReplaceAll(strings.TrimSpace(table), "\n", " § "), " § ") {
 		text, err := strconv.Unquote(`"` + strings.NewReplacer(`"`, `\"`, `\q`, "`").Replace(form) + `"`)
@@ -319,7 +319,7 @@ func forms(t *testing.T, table, value string) (texts []string) {
 	return texts
 }
 
-// TestForms: the value of a secret is hidden in whatever form a text has it, and other lines are shown.
+// TestForms: the value of a secret is hidden in each form, and other lines are shown.
 func TestForms(t *testing.T) {
 	const value = "hunter2-Xq81zz"
 	for _, text := range forms(t, secretForms, value) {
@@ -338,7 +338,7 @@ var Passwords = []string{
 	"Kx92_jd82/jKd02+jd92==", "x92jd-82jKd02jd92", "Correct4horse-battery", "Kx92jd82,jKd02jd92", "a1::b2", "Kx92jd82[jKd02jd92",
 }
 
-// TestPasswords: a value without quotes under a telling name is hidden whatever it looks like.
+// TestPasswords: an unquoted value of a key that is the name of a secret is hidden, whatever its form.
 func TestPasswords(t *testing.T) {
 	for _, form := range strings.Split(`
 DB_PASS: @@ § environment:\n  N8N_ENCRYPTION_KEY: @@ § environment:\n  APP_KEY: @@ # x § headers:\n  x-honeycomb-team: @@
@@ -355,7 +355,7 @@ a: x (y\nb:\n  password:\n    @@ § a: x [y\nb:\n- name: DB_PASSWORD\n  value: @
 	}
 }
 
-// TestPrivateKeys: the lines of a private key are hidden whatever stands before and behind them.
+// TestPrivateKeys: the lines of a private key are hidden, whatever precedes and follows them in the line.
 func TestPrivateKeys(t *testing.T) {
 	const first, second = "MIIEpAIBAAKCAQEA1c7LEAKaaaaaaaaaaaaaaaaaaaaaaaaa", "b2JkZWFkYmVlZg1c7LEAKbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 	for _, around := range []string{
@@ -382,7 +382,7 @@ func TestPrivateKeys(t *testing.T) {
 	}
 }
 
-// hostileUnits make a text that takes long to clean when they are repeated.
+// hostileUnits are texts whose repetition makes cleaning slow if the work is not linear.
 var hostileUnits = []string{
 	"password=", "a\n", "name: password\n", "value: a\n", "(", "{", "[}", "<a ", "<a></b>", "'a", "\"\\\"", "\\\" # */|", "${a", "`x", "\"\"\"", "/*",
 	"a: ", "- a: b\n", "<<E\n",
@@ -404,7 +404,7 @@ func init() {
 	}
 }
 
-// hostile returns a text of a unit, whose first line is hidden.
+// hostile returns a text that repeats a unit, and whose first line must be hidden.
 func hostile(unit string, size int) []byte {
 	return []byte("password = \"hunter2-Xq81zz\" " + strings.Repeat(unit, size/len(unit)))
 }
@@ -417,7 +417,7 @@ func viewOf(t testing.TB, text []byte) []Line {
 	return lines
 }
 
-// readAll does what a task does with a file.
+// readAll reads a text as a task reads a file.
 func readAll(t testing.TB, text []byte) []Line {
 	t.Helper()
 	lines, raw := viewOf(t, text), Raw(text)
@@ -441,7 +441,7 @@ func TestPlaceholdersAreReadOnce(t *testing.T) {
 	}
 }
 
-// FuzzView: whatever stands around it, a text keeps its lines, and a password in its first line is hidden.
+// FuzzView: a text keeps the number of its lines, and a password in its first line is hidden, whatever surrounds it.
 func FuzzView(f *testing.F) {
 	for _, unit := range hostileUnits {
 		f.Add([]byte(strings.Repeat(unit, 20)))
@@ -456,7 +456,7 @@ func FuzzView(f *testing.F) {
 	})
 }
 
-// BenchmarkView cleans hostile texts of two sizes. The times for a byte are about the same.
+// BenchmarkView cleans hostile texts of two sizes. The time per byte should be about the same.
 func BenchmarkView(b *testing.B) {
 	for _, unit := range hostileUnits {
 		for _, size := range []int{32 << 10, 512 << 10} {

@@ -17,7 +17,7 @@ import (
 	"assay/internal/review/check/checktest"
 )
 
-// TestViewOfCredentials: what the review reports as a credential that is written out is hidden.
+// TestViewOfCredentials: lines that the review reports as hard-coded credentials are hidden.
 func TestViewOfCredentials(t *testing.T) {
 	lines := 0
 	examples := checktest.Examples(t)
@@ -36,7 +36,7 @@ func TestViewOfCredentials(t *testing.T) {
 	require.NotZero(t, lines)
 }
 
-// TestViewOfGenerated: what the review reports in a generated configuration is hidden.
+// TestViewOfGenerated: lines that the review reports in generated configuration files are hidden.
 func TestViewOfGenerated(t *testing.T) {
 	dir := t.TempDir()
 	for i, value := range redact.Passwords {

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Values returns the values of a hidden line that compilers and tests may print: the line, its literals, also
-// without escapes, and the values that a line without literals may have.
+// Values returns the texts of a hidden line that compilers and tests may print: the line itself and its literals, with
+// and without escapes. For a line without literals, it returns the possible values instead.
 func Values(line string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if !yield(line) {
@@ -39,7 +39,7 @@ func Values(line string) iter.Seq[string] {
 	}
 }
 
-// literals returns the literals of a line. Of each kind of quotation mark, it looks once for an end that is not there.
+// literals returns the literals of a line. It searches at most once for a missing end of each kind of quotation mark.
 func literals(s string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		var unclosed [256]bool
@@ -67,8 +67,8 @@ func literals(s string) iter.Seq[string] {
 	}
 }
 
-// values returns possible values of a secret in a line without literals: the text after the first colon or
-// equals sign and its first field, the last field, and words with letters and digits.
+// values returns the possible values of a secret in a line without literals: the last field, the text after the first
+// colon or equals sign and the first field of that text, and words with letters and digits.
 func values(s string) []string {
 	all := []string{s[strings.LastIndexAny(strings.TrimRight(s, " \t\r"), " \t")+1:]}
 	if at := strings.IndexAny(s, ":="); at >= 0 {
@@ -86,7 +86,7 @@ func values(s string) []string {
 	return all
 }
 
-// unescaped returns a literal without the escapes that most languages have.
+// unescaped returns a literal without the escape sequences that most languages have in common.
 func unescaped(s string) string {
 	if !strings.Contains(s, `\`) {
 		return s
