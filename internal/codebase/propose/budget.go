@@ -12,10 +12,10 @@ import (
 	"assay/internal/llm"
 )
 
-// Price is the price of a million tokens. The currency is the operator's.
+// Price is the price of a million tokens, in the operator's currency.
 type Price struct{ Input, Output float64 }
 
-// Usage is the use of a model in a run. Cost is 0 without prices.
+// Usage is the usage of a model in a run. Cost is 0 if no prices are configured.
 type Usage struct {
 	Input      int     `json:"input"`
 	Output     int     `json:"output"`
@@ -44,25 +44,27 @@ func (u *Usage) tokens() llm.Usage {
 	return llm.Usage{Input: u.Input, Output: u.Output, CacheWrite: u.CacheWrite}
 }
 
-// cacheWrite is the price of an input token that is written to a cache, compared to one that is not: Anthropic's for
-// five minutes. https://docs.anthropic.com/en/docs/build-with-claude/prompt-caching
+// cacheWrite is the price of an input token that is written to a cache, relative to the price of an input token. It is
+// Anthropic's price for five minutes: https://docs.anthropic.com/en/docs/build-with-claude/prompt-caching
 const cacheWrite = 1.25
 
-// amount returns the amount of tokens in a budget. Tokens read from a cache count as any input: an upper bound.
+// amount returns the tokens and the cost that a usage is charged to a budget. Tokens read from a cache are charged as
+// input, so the cost is an upper bound.
 func (p Price) amount(u llm.Usage) assay.ModelUsage {
 	input := float64(u.Input) + (cacheWrite-1)*float64(min(u.CacheWrite, u.Input))
-	cost := math.Ceil(input*p.Input + float64(u.Output)*p.Output) // the price of a million tokens equals that of one token in millionths
+	// The cost is in millionths, since a Price is for a million tokens.
+	cost := math.Ceil(input*p.Input + float64(u.Output)*p.Output)
 	return assay.ModelUsage{Tokens: int64(u.Input) + int64(u.Output), Cost: int64(cost)}
 }
 
-// Limits of a usage that is plausible.
+// Limits of a plausible usage.
 const (
 	maxTokens     = 1 << 30
-	bytesPerToken = 3 // at least, in code; a byte of a rare character may be a token
+	bytesPerToken = 3 // lower bound for code; each byte of a character outside of ASCII counts as a token
 )
 
-// usageOf returns the usage of a call. A provider that reports none, or impossible numbers, is not believed: such a
-// call counts as estimated.
+// usageOf returns the usage of a call: the reported one, or the estimate if the provider reports no usage or impossible
+// numbers.
 func usageOf(reported, estimated llm.Usage) llm.Usage {
 	if reported.Input <= 0 || reported.Output < 0 || reported.Input > maxTokens || reported.Output > maxTokens {
 		return estimated
@@ -73,9 +75,9 @@ func usageOf(reported, estimated llm.Usage) llm.Usage {
 	return reported
 }
 
-// estimate returns an upper estimate of the tokens of a call, whose input may all be written to a cache.
+// estimate returns an upper bound of the tokens of a call, with all of its input written to a cache.
 func estimate(r *llm.Request) llm.Usage {
-	size := 0 // in parts of a token, of which it has bytesPerToken
+	size := 0 // in units of 1/bytesPerToken of a token
 	add := func(text string) {
 		for i := range len(text) {
 			if text[i] < utf8.RuneSelf {
@@ -103,7 +105,7 @@ func estimate(r *llm.Request) llm.Usage {
 	return llm.Usage{Input: size / bytesPerToken, CacheWrite: size / bytesPerToken, Output: r.MaxTokens}
 }
 
-// reserve takes the estimated amount of a call from the budgets. It returns why they do not suffice, or "".
+// reserve charges the estimated usage of a call to the budgets. If a budget is exhausted, it returns the reason.
 func (p *Proposer) reserve(ctx context.Context, t *Task, at time.Time, call llm.Usage) (string, error) {
 	spent, next := p.Price.amount(t.Usage.tokens()), p.Price.amount(call)
 	if p.Run.Tokens > 0 && spent.Tokens+next.Tokens > p.Run.Tokens || p.Run.Cost > 0 && spent.Cost+next.Cost > p.Run.Cost {
@@ -116,12 +118,12 @@ func (p *Proposer) reserve(ctx context.Context, t *Task, at time.Time, call llm.
 	return "the budget of the day is used up", nil
 }
 
-// settle replaces the reserved usage by the usage of a call.
+// settle corrects the reserved usage of a call to its actual usage, even if ctx is canceled.
 func (p *Proposer) settle(ctx context.Context, t *Task, at time.Time, estimated, used llm.Usage) error {
-	was, is := p.Price.amount(estimated), p.Price.amount(used)
+	reserved, actual := p.Price.amount(estimated), p.Price.amount(used)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
-	_, err := t.Spend(ctx, at, assay.ModelUsage{Tokens: is.Tokens - was.Tokens, Cost: is.Cost - was.Cost}, assay.ModelUsage{})
+	_, err := t.Spend(ctx, at, assay.ModelUsage{Tokens: actual.Tokens - reserved.Tokens, Cost: actual.Cost - reserved.Cost}, assay.ModelUsage{})
 	return err
 }
 

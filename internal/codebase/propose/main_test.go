@@ -30,11 +30,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const (
 	shop   = "package shop\n\nfunc handle(email string) {\n\tlog(\"ordered\", \"email\", email)\n}\n\nfunc log(...string) {}\n"
 	apiKey = "sk-test-0123456789abcdefghij"
-	// secrets are what the files of the repository contain that a model must not see.
+	// secrets are the texts in the files of the repository that a model must not see.
 	password, token, mail, envValue, pem = "hunter2secret", "tok3n-0f-the-env", "jo.doe@acme.io", "s3cr3t-of-env", "MIIEpAIBAAKCAQEAkeykeykey"
 )
 
-// files are those of the repository.
+// files are the files of the repository.
 var files = map[string]string{
 	"shop.go":                  shop,
 	"shop_test.go":             "package shop\n\nimport \"testing\"\n\nfunc TestHandle(t *testing.T) { handle(\"\") }\n",
@@ -60,7 +60,7 @@ var files = map[string]string{
 	"binary.go":                "package shop\x00\n",
 }
 
-// fixture is a repository with a task, and a model that does what a script says.
+// fixture is a repository with a task, and a model with scripted replies.
 type fixture struct {
 	t       *testing.T
 	dir     string
@@ -138,7 +138,7 @@ func newFixture(t *testing.T, kind string) *fixture {
 	return f
 }
 
-// newTree returns a tree with the files of a directory, which is in a task for one of them.
+// newTree returns a tree with the files of a directory, in a task for one of them.
 func newTree(t testing.TB, files map[string]string, file string) *Tree {
 	dir := t.TempDir()
 	for name, text := range files {
@@ -161,7 +161,7 @@ func mustTree(t testing.TB, root *os.Root, files, configurations []string, chang
 	return tree
 }
 
-// cleaned returns a text about a tree without sensitive data.
+// cleaned returns the result of Tree.clean for a text.
 func cleaned(t *testing.T, tree *Tree, text string) string {
 	t.Helper()
 	clean, err := tree.clean(t.Context(), text)
@@ -176,7 +176,7 @@ func (f *fixture) propose() *Attempt {
 	return a
 }
 
-// patch returns what the tree changes.
+// patch returns the changes of the tree as a patch.
 func (f *fixture) patch() []patch.File {
 	files, err := f.Tree.Files()
 	require.NoError(f.t, err)

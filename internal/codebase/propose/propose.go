@@ -24,11 +24,11 @@ import (
 
 // Limits of the work on one task.
 const (
-	maxRepairs      = 3 // verifications after the first
+	maxRepairs      = 3 // verifications after the first one
 	maxTurns        = 40
-	maxCalls        = 16      // of a turn
+	maxCalls        = 16      // calls of tools in a turn
 	maxReply        = 8192    // tokens
-	maxReplyText    = 8 << 10 // bytes that are kept of a reply
+	maxReplyText    = 8 << 10 // bytes of a reply that are kept
 	maxInstructions = 4 << 10 // bytes
 	maxPreview      = 300     // columns
 	maxProblem      = 12 << 10
@@ -39,7 +39,7 @@ const (
 	DefaultTimeout = 2 * time.Minute
 )
 
-// The system prompt, and its part about each kind of tasks.
+// The system prompt, and its part about each kind of task.
 var (
 	//go:embed prompt.md
 	promptText string
@@ -60,30 +60,31 @@ type Model interface {
 type Proposer struct {
 	Model Model
 	Price Price
-	// Run and Day limit the use by one run, and by an organization on one UTC day. 0 is no limit.
+	// Run limits the usage of a run, and Day the usage of an organization on a UTC day. 0 is no limit.
 	Run, Day assay.ModelUsage
-	Timeout  time.Duration // of a call; default DefaultTimeout
+	Timeout  time.Duration // of a call of the model; default DefaultTimeout
 
-	wait func(ctx context.Context, d time.Duration) error // before a retry; default sleep
+	wait func(ctx context.Context, d time.Duration) error // waits before a retry; default sleep
 }
 
 // Task is a finding to fix, or a boundary to instrument.
 type Task struct {
 	Finding      *review.Finding // nil for a boundary
-	Step         patch.Step      // that an instrumentation leaves, with a boundary
-	Instructions string          // of the organization, for the repository
+	Step         patch.Step      // manual step of the instrumentation, with the boundary
+	Instructions string          // from the organization, for the repository
 	Tree         *Tree
-	Usage        *Usage // of the run, to which Propose adds
-	// Verify returns the defect of the change in the tree, or "" if it does the task. The text is data for the model.
+	Usage        *Usage // usage of the run; Propose adds the usage of the task
+	// Verify returns the problem with the change in the tree, or "" if the change completes the task. The model
+	// receives the text as data.
 	Verify func(ctx context.Context) (problem string, err error)
-	// Spend is CodebaseStore.SpendModel for the organization, and Now the store's time.
+	// Spend is CodebaseStore.SpendModel for the organization, and Now returns the time of the store.
 	Spend func(ctx context.Context, at time.Time, usage, limit assay.ModelUsage) (bool, error)
 	Now   func() time.Time
-	// Report is called after each reply of the model with its text and its calls of tools.
+	// Report is called after each reply of the model with the text and the calls of tools in it.
 	Report func(ctx context.Context, events []Event) error
 }
 
-// Event is a text of a model, or its call of a tool. Texts are printable and without sensitive data.
+// Event is a message of the model, a call of a tool, or its result. Texts are printable and contain no sensitive data.
 type Event struct {
 	Type     string `json:"type"` // message, tool_call, tool_result
 	ToolName string `json:"toolName,omitempty"`
@@ -97,30 +98,30 @@ type Event struct {
 // Attempt is the outcome of a task.
 type Attempt struct {
 	FindingID     string `json:"finding_id,omitempty"`
-	File          string `json:"file,omitempty"` // of a boundary, with the line that the repository has
+	File          string `json:"file,omitempty"` // of a boundary; Line is the line in the unchanged file
 	Line          int    `json:"line,omitempty"`
 	Library       string `json:"library,omitempty"`
-	Fixed         bool   `json:"fixed"`            // the change stays
-	Reason        string `json:"reason,omitempty"` // why it does not
+	Fixed         bool   `json:"fixed"`            // the change is verified and kept
+	Reason        string `json:"reason,omitempty"` // why Fixed is false
 	Verifications int    `json:"verifications"`
-	// Final is set if the next task would end like this one, because of a budget or the provider.
+	// Final is set if the next task would fail for the same reason: a budget or the provider.
 	Final bool `json:"-"`
-	// Err is the failure of the provider, for the log of the server.
+	// Err is the error of the provider, for the log of the server.
 	Err error `json:"-"`
 }
 
-// work is a task in execution.
+// work is a task in progress.
 type work struct {
 	*Proposer
 	*Task
 	Attempt
-	mark     string // around data
+	mark     string // random text that delimits data in messages
 	messages []llm.Message
 	events   []Event
-	verified bool // since the last edit
+	verified bool // Verify was called since the last edit
 }
 
-// attempt returns the attempt at a task before it begins.
+// attempt returns an Attempt that identifies the task, without an outcome.
 func (t *Task) attempt() Attempt {
 	if t.Finding != nil {
 		return Attempt{FindingID: t.Finding.ID}
@@ -128,7 +129,7 @@ func (t *Task) attempt() Attempt {
 	return Attempt{File: t.Step.File, Line: t.Step.Line, Library: t.Step.Boundary.Library}
 }
 
-// Tried reports whether an attempt was at this task.
+// Tried reports whether a is an attempt at this task.
 func (t *Task) Tried(a Attempt) bool {
 	own := t.attempt()
 	return a.FindingID == own.FindingID && a.File == own.File && a.Line == own.Line && a.Library == own.Library
@@ -142,8 +143,8 @@ func (t *Task) place() (file string, line int) {
 	return t.Step.File, t.Step.Line
 }
 
-// Propose has the model do a task. A change that is not verified is undone. Errors come from the context, and from Spend,
-// Verify and Report.
+// Propose lets the model do a task, and undoes a change that is not verified. It returns errors of the context, and of
+// Spend, Verify and Report.
 func (p *Proposer) Propose(ctx context.Context, t *Task) (*Attempt, error) {
 	w := &work{Proposer: p, Task: t, Attempt: t.attempt(), mark: rand.Text()}
 	file, _ := t.place()
@@ -162,7 +163,7 @@ func (p *Proposer) Propose(ctx context.Context, t *Task) (*Attempt, error) {
 	return &w.Attempt, err
 }
 
-// runsFor are checks whose findings other types of runs resolve.
+// runsFor has the checks whose findings are resolved by other types of runs.
 var runsFor = map[string]string{
 	"vendor-instrumentation": "a migration run resolves it", "uninstrumented-server": "an instrumentation run resolves it",
 }
@@ -192,7 +193,7 @@ func (w *work) do(ctx context.Context) error {
 		if err != nil || w.Reason != "" {
 			return err
 		}
-		if err := w.follow(ctx, reply); err != nil {
+		if err := w.execute(ctx, reply); err != nil {
 			return err
 		}
 		if err := w.Report(ctx, w.events); err != nil {
@@ -206,8 +207,8 @@ func (w *work) do(ctx context.Context) error {
 	return nil
 }
 
-// follow executes the calls of tools in a reply.
-func (w *work) follow(ctx context.Context, reply *llm.Reply) error {
+// execute executes the calls of tools in a reply. It verifies the change if the reply has none.
+func (w *work) execute(ctx context.Context, reply *llm.Reply) error {
 	answer := llm.Message{}
 	for i, c := range reply.Calls {
 		var result string
@@ -215,7 +216,7 @@ func (w *work) follow(ctx context.Context, reply *llm.Reply) error {
 		switch {
 		case len(c.Arguments) > maxArguments:
 			err = errors.New("the arguments are too large")
-			reply.Calls[i].Arguments = "{}" // as the model is reminded of it
+			reply.Calls[i].Arguments = "{}" // for the history that the model receives
 		case i >= maxCalls:
 			err = fmt.Errorf("a reply may have at most %d calls", maxCalls)
 		case c.Name == verifyTool:
@@ -234,13 +235,13 @@ func (w *work) follow(ctx context.Context, reply *llm.Reply) error {
 		if err != nil {
 			r.Text = err.Error()
 		}
-		w.note(c, r.Text)
+		w.recordCall(c, r.Text)
 		answer.Results = append(answer.Results, r)
 		if w.Fixed || w.Reason != "" {
 			return nil
 		}
 	}
-	if len(reply.Calls) == 0 { // the model is done
+	if len(reply.Calls) == 0 { // the model considers the task done
 		if !w.Tree.differs() {
 			w.Reason = "the model proposes no change"
 			return nil
@@ -262,7 +263,7 @@ func (w *work) follow(ctx context.Context, reply *llm.Reply) error {
 // fatal is an error that ends the task.
 type fatal struct{ error }
 
-// verify verifies the change and ends the task when it is good, or when there were too many verifications.
+// verify verifies the change. It ends the task if the change is good, or after too many verifications.
 func (w *work) verify(ctx context.Context) (string, error) {
 	if !w.Tree.differs() || w.verified {
 		return "", errors.New("nothing has changed since the last verification")
@@ -293,7 +294,8 @@ func (w *work) verify(ctx context.Context) (string, error) {
 	return strings.ToValidUTF8(problem[:min(len(problem), maxProblem)], ""), nil
 }
 
-// ask asks the model to continue, with retries. It sets Reason if there is no answer.
+// ask calls the model with the messages so far, with retries. It sets Reason if a budget is exhausted or the call
+// fails.
 func (w *work) ask(ctx context.Context) (*llm.Reply, error) {
 	r := &llm.Request{System: w.system(), Messages: w.messages, Tools: tools, MaxTokens: maxReply}
 	estimated := estimate(r)
@@ -315,7 +317,7 @@ func (w *work) ask(ctx context.Context) (*llm.Reply, error) {
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		case failure == nil:
-			w.said(reply, &one)
+			w.recordReply(reply, &one)
 			return reply, nil
 		case llm.Transient(failure) && attempt < retries:
 			wait := w.wait
@@ -327,7 +329,7 @@ func (w *work) ask(ctx context.Context) (*llm.Reply, error) {
 			}
 		default:
 			w.Reason, w.Final, w.Err = "the language model failed: "+failure.Error(), !errors.As(failure, new(*llm.UnusableError)), failure
-			if errors.As(failure, new(*llm.BrokenError)) { // which names addresses
+			if errors.As(failure, new(*llm.BrokenError)) { // its text contains addresses
 				w.Reason = "the language model failed: the connection failed"
 			}
 			w.events = append(w.events, Event{Type: "message", Role: "assistant", Preview: w.Reason, Usage: &one})
@@ -336,7 +338,8 @@ func (w *work) ask(ctx context.Context) (*llm.Reply, error) {
 	}
 }
 
-// call calls the model once and returns the usage.
+// call calls the model once. It also returns the usage of a failed call: the estimate, or none if the provider returned
+// an error status.
 func (w *work) call(ctx context.Context, r *llm.Request, estimated llm.Usage) (*llm.Reply, llm.Usage, error) {
 	limit := cmp.Or(w.Timeout, DefaultTimeout)
 	limited, cancel := context.WithTimeout(ctx, limit)
@@ -372,15 +375,15 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// said records a reply and limits its length.
-func (w *work) said(reply *llm.Reply, used *Usage) {
+// recordReply records the event of a reply, and truncates the reply to the limits.
+func (w *work) recordReply(reply *llm.Reply, used *Usage) {
 	w.events = append(w.events, Event{Type: "message", Role: "assistant", Preview: preview(reply.Text), Bytes: len(reply.Text), Usage: used})
 	reply.Text = strings.TrimSpace(strings.ToValidUTF8(reply.Text[:min(len(reply.Text), maxReplyText)], ""))
 	reply.Calls = reply.Calls[:min(len(reply.Calls), 2*maxCalls)]
 }
 
-// note records a call of a tool and its result.
-func (w *work) note(c llm.Call, result string) {
+// recordCall records the events of a call of a tool and its result.
+func (w *work) recordCall(c llm.Call, result string) {
 	name, id := report.Printable(c.Name, 64), report.Printable(c.ID, 64)
 	w.events = append(w.events,
 		Event{Type: "tool_call", ToolName: name, CallID: id, Role: "assistant", Preview: preview(c.Arguments), Bytes: len(c.Arguments)},
@@ -391,7 +394,7 @@ func preview(text string) string {
 	return report.Printable(sensitive.Clean([]byte(text[:min(len(text), maxArguments)])), maxPreview)
 }
 
-// data puts a text between the marks.
+// data encloses a text in the marks.
 func (w *work) data(text string) string {
 	return "<<< " + w.mark + "\n" + strings.TrimSuffix(text, "\n") + "\n" + w.mark + " >>>"
 }
@@ -408,7 +411,8 @@ func (w *work) system() string {
 // document returns the first message: the finding or the boundary, and the instructions of the organization.
 func (w *work) document() (string, error) {
 	name, fields := "boundary", map[string]any{
-		"location": w.location(w.Step.File, w.Step.Line, ""), "span_kind": w.Step.Boundary.SpanKind, "library": redact.Text(w.Step.Boundary.Library), "left_by_the_mechanical_change": redact.Text(w.Step.Text),
+		"location": w.location(w.Step.File, w.Step.Line, ""), "span_kind": w.Step.Boundary.SpanKind,
+		"library": redact.Text(w.Step.Boundary.Library), "left_by_the_mechanical_change": redact.Text(w.Step.Text),
 	}
 	if f := w.Finding; f != nil {
 		var locations []map[string]any
@@ -430,7 +434,7 @@ func (w *work) document() (string, error) {
 	return document, nil
 }
 
-// location returns a place with its present line.
+// location returns a location with its line in the changed file.
 func (w *work) location(file string, line int, description string) map[string]any {
 	line, _ = w.Tree.Line(file, line)
 	l := map[string]any{"file": redact.Text(file), "line": line}

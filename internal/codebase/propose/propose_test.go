@@ -22,7 +22,7 @@ import (
 	"assay/internal/review/patch"
 )
 
-// each runs a test with a finding and each provider, and with a boundary.
+// each runs a test for a finding with each provider, and for a boundary.
 func each(t *testing.T, test func(t *testing.T, f *fixture)) {
 	for _, kind := range []string{llm.OpenAI, llm.Anthropic, "boundary"} {
 		t.Run(kind, func(t *testing.T) {
@@ -44,7 +44,7 @@ var boundary = patch.Step{
 	File: "shop.go", Line: 4, Text: "Instrument the consumer of `" + mail + "`", Open: true, Boundary: patch.Boundary{SpanKind: "consumer", Library: "example.com/queue"},
 }
 
-// TestFix: a model looks around, makes a mistake, repairs it and is done.
+// TestFix: a model reads files, makes a mistake and repairs it.
 func TestFix(t *testing.T) {
 	each(t, func(t *testing.T, f *fixture) {
 		f.model.Script(
@@ -108,7 +108,7 @@ func types(events []Event) (all []string) {
 	return all
 }
 
-// TestMisbehaviour has models that do what they must not. No change stays.
+// TestMisbehaviour: the changes of models that violate the rules are undone.
 func TestMisbehaviour(t *testing.T) {
 	read := func(file string) llmtest.Call { return call("read", "file", file, "first_line", 1, "last_line", 9) }
 	var outside, fixed, ranges, texts, wrong []llmtest.Call
@@ -212,7 +212,7 @@ func many(n int, c llmtest.Call) (all []llmtest.Call) {
 	return all
 }
 
-// TestRetry: a provider that fails for a moment is asked again.
+// TestRetry: a call with a transient error is retried.
 func TestRetry(t *testing.T) {
 	each(t, func(t *testing.T, f *fixture) {
 		var waited []time.Duration
@@ -262,8 +262,7 @@ func TestBudget(t *testing.T) {
 	require.Empty(t, f.model.Requests(), "what cannot be counted is not spent")
 }
 
-// TestEstimate: a call is estimated at three bytes a token in ASCII, at one in other characters, and as written to a
-// cache.
+// TestEstimate: the estimate is a token for three ASCII bytes or one other byte, all of them written to a cache.
 func TestEstimate(t *testing.T) {
 	for text, want := range map[string]int{"": 0, strings.Repeat("abc", 100): 100, strings.Repeat("\U00013000", 100): 400, "aü": 2} {
 		for _, r := range []*llm.Request{
@@ -279,7 +278,8 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
-// TestCost: tokens that are written to a cache cost more than others, those that are read from one no less.
+// TestCost: tokens that are written to a cache cost more than other input, and tokens that are read from a cache the
+// same.
 func TestCost(t *testing.T) {
 	for _, c := range []struct {
 		used llm.Usage
@@ -299,7 +299,7 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// TestHanging: a provider that does not answer ends the task at the timeout of the call.
+// TestHanging: if the provider does not answer, the task ends at the timeout of the call.
 func TestHanging(t *testing.T) {
 	each(t, func(t *testing.T, f *fixture) {
 		f.model.Always(llmtest.Reply{Hang: true})
@@ -311,7 +311,7 @@ func TestHanging(t *testing.T) {
 	})
 }
 
-// TestCancelRace: the end of its context ends a task that waits for the provider.
+// TestCancelRace: canceling the context ends a task that waits for the provider.
 func TestCancelRace(t *testing.T) {
 	each(t, func(t *testing.T, f *fixture) {
 		f.model.Always(llmtest.Reply{Hang: true})
@@ -330,7 +330,7 @@ func TestCancelRace(t *testing.T) {
 	})
 }
 
-// TestEnded: no file is read to its end after the end of the context.
+// TestEnded: reading a file ends with the error of the context after it is canceled.
 func TestEnded(t *testing.T) {
 	tree := newTree(t, map[string]string{"a.py": "password = \"hunter2-Xq81zz\"\n", "main.py": "x = 1\n"}, "main.py")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -346,7 +346,7 @@ func TestEnded(t *testing.T) {
 	require.Empty(t, tree.secrets)
 }
 
-// TestRevealed: what is hidden stays hidden, whatever the model changes around it.
+// TestRevealed: hidden lines stay hidden, whatever the model changes around them.
 func TestRevealed(t *testing.T) {
 	const secret = "Zx9kqP0aa11bb22"
 	for name, c := range map[string]struct {
@@ -392,8 +392,7 @@ func TestRevealed(t *testing.T) {
 	}
 }
 
-// TestViewedIsLimited: tools end when they have read too much for one task, at the same place whether a file has what
-// the model may not see or not.
+// TestViewedIsLimited: tools fail after reading too much for one task. The limit does not depend on hidden data.
 func TestViewedIsLimited(t *testing.T) {
 	text := strings.Repeat("x := foo(bar)\n", 8_000) + "password = \"Zx9kqP0aa11bb22\"\n"
 	files := map[string]string{}
@@ -434,7 +433,7 @@ func TestViewedIsLimited(t *testing.T) {
 	}
 }
 
-// TestSearchIsBlind: a search does the same, and notes the same, whatever is in the text that is not shown.
+// TestSearchIsBlind: the result and the recorded values of a search do not depend on hidden text.
 func TestSearchIsBlind(t *testing.T) {
 	for _, query := range []string{"hunter2-Xq81zz", "hunter2-Xq81zy"} {
 		tree := newTree(t, map[string]string{"a.go": "package a\n", "b.go": "package a\n\nfunc f() {\n\tos.Setenv(\"DB_PASSWORD\", \"hunter2-Xq81zz\")\n}\n"}, "a.go")
@@ -452,7 +451,7 @@ func TestSearchIsBlind(t *testing.T) {
 	}
 }
 
-// TestViewsAreLimited: the views that are kept have a limit, and a view is that of the present text.
+// TestViewsAreLimited: the size of cached views is limited, and a view shows the current text.
 func TestViewsAreLimited(t *testing.T) {
 	files := map[string]string{}
 	for i := range 5 {
@@ -474,7 +473,7 @@ func TestViewsAreLimited(t *testing.T) {
 	require.Equal(t, "no line", found)
 }
 
-// TestNames: a file whose name has sensitive data, or is that of credentials, is none for the model.
+// TestNames: the model cannot access a file whose name contains sensitive data or is the name of a file of credentials.
 func TestNames(t *testing.T) {
 	visible := []string{"main.go", "data/a.yaml", "internal/secret/secret.go", "passwords/hash.py", "env.yaml", "environment.yml", "creditor.yaml"}
 	files := map[string]string{}
@@ -497,7 +496,7 @@ func TestNames(t *testing.T) {
 	require.Equal(t, len(visible), strings.Count(found, "\n"))
 }
 
-// TestEditIsBlind: what an edit may do does not depend on the text that is not shown.
+// TestEditIsBlind: whether an edit is accepted does not depend on hidden text.
 func TestEditIsBlind(t *testing.T) {
 	const begin, end = "apiVersion: v1\nkind: ConfigMap\ndata:\n  a: b\n  password: |\n", "  b: c\n  c: d\n"
 	long := func(n int) string {
@@ -505,7 +504,7 @@ func TestEditIsBlind(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		file  string
-		texts [2]string // of the repository, which look the same
+		texts [2]string // of the repository, with equal views
 		edits func(edit func(first, last int, text string) string) []string
 		want  string // the last result
 	}{
@@ -583,7 +582,7 @@ func TestEditIsBlind(t *testing.T) {
 	require.Contains(t, large.Locked("a.py"), "too large")
 }
 
-// TestRevertKeepsHidden: after a change that is undone, the lines that are hidden are those from before it.
+// TestRevertKeepsHidden: undoing a change restores the hidden lines.
 func TestRevertKeepsHidden(t *testing.T) {
 	tree := newTree(t, map[string]string{"a.py": "password = (\n    \"Zx9kqP0aa11bb22\"\n)\nf(\n)\n"}, "a.py")
 	require.NoError(t, tree.edit(t.Context(), "a.py", 5, 4, "    \"a_guess\""))
@@ -598,7 +597,7 @@ func TestRevertKeepsHidden(t *testing.T) {
 	require.Equal(t, before, after)
 }
 
-// TestClean: output of tests and compilers does not have what the lines that are not shown have.
+// TestClean: the values in hidden lines are removed from the output of tests and compilers.
 func TestClean(t *testing.T) {
 	const secret = "hunter2-Xq81zz"
 	junk := strings.Builder{}
@@ -606,8 +605,8 @@ func TestClean(t *testing.T) {
 		fmt.Fprintf(&junk, "password = \"junk%05dX\"\n", i)
 	}
 	for name, c := range map[string]struct {
-		file, text   string // of another file than that of the task
-		own          bool   // it is that of the task
+		file, text   string // of a file other than the file of the task
+		own          bool   // it is the file of the task
 		read         bool
 		output, want string
 	}{
@@ -647,16 +646,16 @@ func TestClean(t *testing.T) {
 	tree := newTree(t, map[string]string{"c.py": "password = (\n    \"" + secret + "\"\n)\n", "main.py": ""}, "main.py")
 	for i := range 20 {
 		tree.secrets[strings.Repeat("x", maxSecret-i)] = true
-		tree.noted += maxSecret
+		tree.secretsSize += maxSecret
 	}
 	require.Equal(t, "c.py [redacted]", cleaned(t, tree, "c.py "+secret))
-	tree.noted = maxSecrets + 1
+	tree.secretsSize = maxSecrets + 1
 	require.Equal(t, "[redacted]", cleaned(t, tree, "c.py "+secret), "with too many of them, nothing is shown")
 	tree.keep()
 	require.Equal(t, "c.py [redacted]", cleaned(t, tree, "c.py "+secret), "in the next task")
 }
 
-// TestFindings that a model cannot or must not fix cost nothing.
+// TestFindings: a finding that the model cannot or must not fix causes no call.
 func TestFindings(t *testing.T) {
 	for name, c := range map[string]struct {
 		check, file string
@@ -678,7 +677,7 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// TestBoundaries: a boundary is shown at its present line, and one that cannot be instrumented costs nothing.
+// TestBoundaries: a boundary is shown at its current line, and a boundary that cannot be instrumented causes no call.
 func TestBoundaries(t *testing.T) {
 	created := patch.Create("telemetry.go", []byte("package shop\n\nfunc start() {}\n"))
 	for name, c := range map[string]struct {
@@ -723,7 +722,7 @@ func TestBoundaries(t *testing.T) {
 	}
 }
 
-// TestLost: the change at a boundary keeps the lines of the mechanical instrumentation, wherever it moves them.
+// TestLost: a change at a boundary must keep the lines of the mechanical instrumentation, but may move them.
 func TestLost(t *testing.T) {
 	f := newFixture(t, llm.OpenAI)
 	after := strings.Replace(shop, "\tlog(", "\tdefer traced()()\n\tlog(", 1)
@@ -740,7 +739,7 @@ func TestLost(t *testing.T) {
 	require.Len(t, f.checked, 1, "what removes the line is not tested")
 }
 
-// TestSequence: the change for a finding stays when that for the next one fails.
+// TestSequence: the change for a finding is kept if the next task fails.
 func TestSequence(t *testing.T) {
 	f := newFixture(t, llm.Anthropic)
 	f.model.Script(says(mends, verifies), says(edit("shop.go", 4, 4, "x"), edit("config.go", 1, 0, "// x")), llmtest.Reply{Text: "I give up."})
@@ -778,7 +777,7 @@ func TestEdit(t *testing.T) {
 	}
 }
 
-// TestLocked: of the files that a model can read, only the finding's own can be changed, unless it builds or tests code.
+// TestLocked: the model can change only the file of the finding, unless that file builds or tests code.
 func TestLocked(t *testing.T) {
 	own := []string{
 		"src/App.java", "web/app.ts", "web/app.js", "jobs/tasks.py", "cmd/main.go", "internal/latest/protest.go", "src/builder.py", "src/setup.ts", "src/global.ts", "maker.py", "make.go", "make-order.ts",
@@ -791,7 +790,7 @@ func TestLocked(t *testing.T) {
 		"esbuild.mjs", "web/esbuild.ts", "rspack.js", "magefiles/release.go", "setup-jest.ts", "setupJest.js", "globalSetup.ts", "global-setup.ts", "global-teardown.js", "buildSrc/src/A.java", "pavement.py",
 		"wscript.py", "make.js", "Makefile.js", "postinstall.js", "preinstall.cjs", "internal/testutil/db.go", "testhelpers/db.py", "__mocks__/fs.js",
 	}
-	// What names do not say, the review does.
+	// Files that the review recognizes as build files, and not by their names.
 	other := []string{"drone.yml", "action.yml", "skaffold.yaml", "Dockerfile", "app.Dockerfile", "Pipfile", "app.csproj", "gradle/libs.versions.toml", "requirements-otel.txt", "pom.xml", "go.mod", "package.json", "build.gradle"}
 	files := map[string]string{}
 	for _, name := range slices.Concat(own, build, other) {
@@ -813,7 +812,7 @@ func TestLocked(t *testing.T) {
 	}
 }
 
-// TestPrompt: the limits that the prompt names are those of the code.
+// TestPrompt: the limits in the prompt are the limits of the code.
 func TestPrompt(t *testing.T) {
 	for _, text := range []string{promptText, fixText, instrumentText} {
 		require.NotContains(t, strings.NewReplacer("{{task}}", "", "{{mark}}", "").Replace(text), "{{")

@@ -48,7 +48,7 @@ var tools = []llm.Tool{
 
 const verifyTool = "verify"
 
-// arguments has the arguments of all tools.
+// arguments is the union of the arguments of all tools.
 type arguments struct {
 	Prefix, File string
 	Text         *string
@@ -56,7 +56,8 @@ type arguments struct {
 	Last         int `json:"last_line"`
 }
 
-// use executes a call of a tool other than verify. Errors of the context end the task; all others are for the model.
+// use executes a call of a tool other than verify. An error of the context ends the task. Other errors are results for
+// the model.
 func (t *Tree) use(ctx context.Context, c llm.Call) (string, error) {
 	var a arguments
 	d := json.NewDecoder(strings.NewReader(c.Arguments))
@@ -84,6 +85,7 @@ func (t *Tree) use(ctx context.Context, c llm.Call) (string, error) {
 	}
 }
 
+// list returns the names of the files that begin with a prefix, one a line.
 func (t *Tree) list(prefix string) string {
 	var b strings.Builder
 	n := 0
@@ -103,6 +105,7 @@ func (t *Tree) list(prefix string) string {
 	return b.String()
 }
 
+// show returns lines of a file as the model sees them, with their numbers.
 func (t *Tree) show(ctx context.Context, name string, first, last int) (string, error) {
 	text, err := t.read(name)
 	if err != nil {
@@ -131,6 +134,7 @@ func (t *Tree) show(ctx context.Context, name string, first, last int) (string, 
 	return b.String(), nil
 }
 
+// search returns the lines that contain a text, with the names of their files and their numbers.
 func (t *Tree) search(ctx context.Context, query, prefix string) (string, error) {
 	if query == "" || len(query) > maxQuery || strings.ContainsAny(query, "\r\n") {
 		return "", fmt.Errorf("text must have 1 to %d bytes, in one line", maxQuery)
@@ -157,7 +161,7 @@ func (t *Tree) search(ctx context.Context, query, prefix string) (string, error)
 			return "", err
 		}
 		found := false
-		for i, l := range lines { // as shown: the duration must not depend on hidden data
+		for i, l := range lines { // the shown text, since the result and the duration must not depend on hidden data
 			if !strings.Contains(l.Text, query) {
 				continue
 			}

@@ -42,12 +42,12 @@ type Tree struct {
 	viewsSize      int
 
 	// Of the present task.
-	file    string          // the only one that can be changed
-	undo    *origin         // of the file, nil before its first edit
-	marks   []int           // of the lines of the file, since its first edit
-	viewed  int             // bytes that were read
-	secrets map[string]bool // texts of redacted lines
-	noted   int             // bytes of secrets
+	file        string          // the only one that can be changed
+	undo        *origin         // of the file, nil before its first edit
+	marks       []int           // of the lines of the file, since its first edit
+	viewed      int             // bytes that were read
+	secrets     map[string]bool // texts of redacted lines
+	secretsSize int             // bytes of secrets
 }
 
 // origin is the file of a task before its change.
@@ -350,7 +350,7 @@ func (t *Tree) begin(ctx context.Context, file string) error {
 
 // keep ends the present task and keeps its change.
 func (t *Tree) keep() {
-	t.file, t.undo, t.marks, t.viewed, t.secrets, t.noted = "", nil, nil, 0, map[string]bool{}, 0
+	t.file, t.undo, t.marks, t.viewed, t.secrets, t.secretsSize = "", nil, nil, 0, map[string]bool{}, 0
 }
 
 // revert ends the present task and undoes its change.

@@ -20,19 +20,19 @@ import (
 	"assay/internal/rules/sensitive"
 )
 
-// Limits of the files that are read for one task. To clean a MiB takes up to a second.
+// Limits of the files that are read for one task. Cleaning a MiB takes up to a second.
 const (
 	maxViewed = 64 << 20 // bytes of files
-	unit      = 4 << 10  // each file counts as the next multiple, so that the limit does not tell its length
-	maxViews  = 64 << 20 // bytes of the views that are kept
-	costLine  = 48       // of a view, besides the bytes of the line
+	unit      = 4 << 10  // sizes are rounded up to a multiple, so that the limit does not reveal the size of a file
+	maxViews  = 64 << 20 // bytes of cached views
+	costLine  = 48       // bytes of a line in a view, in addition to its text
 )
 
-// errViewed is for the model.
+// errViewed is the error of a tool after maxViewed bytes. The model receives its text.
 var errViewed = errors.New("too much of the files was read: choose fewer of them, or finish")
 
-// read returns a file for a tool. It counts the file, whether it is text or not, and whether the tool finds something
-// in it or not: the data for a model must not depend on hidden data.
+// read returns a file for a tool. It counts the size of the file even if the file is not text or has no match: the
+// limit must not depend on hidden data.
 func (t *Tree) read(name string) ([]byte, error) {
 	text, err := t.Read(name)
 	if t.viewed += cost(text); t.viewed > maxViewed {
@@ -41,11 +41,11 @@ func (t *Tree) read(name string) ([]byte, error) {
 	return text, err
 }
 
-// cost returns the cost of a file.
+// cost returns the size of a file, rounded up to a multiple of unit.
 func cost(text []byte) int { return (len(text)/unit + 1) * unit }
 
-// view returns the lines of a file, as it is now, as the model sees them. A line of the repository that is hidden in
-// the repository's file is hidden in the changed one as well.
+// view returns the lines of text, the current content of a file, as the model sees them. A line that is hidden in the
+// unchanged file is also hidden in the changed file.
 func (t *Tree) view(ctx context.Context, name string, text []byte) ([]redact.Line, error) {
 	if lines, ok := t.views[name]; ok {
 		return lines, nil
@@ -72,14 +72,15 @@ func (t *Tree) view(ctx context.Context, name string, text []byte) ([]redact.Lin
 	return lines, nil
 }
 
-// hiddenIn returns which lines of a changed file are hidden whatever is around them, nil for one that has not changed.
+// hiddenIn returns which lines of a changed file are hidden because they are hidden in the unchanged file. It returns
+// nil for an unchanged or a new file.
 func (t *Tree) hiddenIn(ctx context.Context, name string, text []byte) ([]bool, error) {
 	if _, changed := t.changed[name]; !changed || t.created[name] {
 		return nil, nil
 	}
-	if t.hidden[name] == nil { // before the model changes it in this process
+	if t.hidden[name] == nil { // the model has not changed the file in this process
 		before, err := patch.Read(t.root, name)
-		if errors.Is(err, fs.ErrNotExist) { // it has been deleted since
+		if errors.Is(err, fs.ErrNotExist) { // deleted in the meantime
 			return nil, nil
 		} else if err != nil {
 			return nil, err
@@ -102,20 +103,20 @@ func (t *Tree) hiddenIn(ctx context.Context, name string, text []byte) ([]bool, 
 	return t.hidden[name], nil
 }
 
-// commonWord matches a value that stands in much other text, such as default.
+// commonWord matches a value that is likely to occur in other text, such as "default".
 var commonWord = regexp.MustCompile(`^[a-z]{1,8}$`)
 
-// Limits of the texts that are taken out of the output of tests.
+// Limits of the texts that are removed from the output of tests.
 const (
 	minSecret  = 5
-	maxSecret  = 16 << 10 // output has no longer line
-	maxSecrets = 2 << 20  // bytes for a task, and costSecret for each; with more, no output is shown
+	maxSecret  = 16 << 10 // longer than any line of output
+	maxSecrets = 2 << 20  // bytes for a task, including costSecret for each; no output is shown beyond it
 	costSecret = 64
-	maxNamed   = 4 << 20  // bytes of the files that output names
-	maxCleaned = 24 << 10 // bytes of output
+	maxNamed   = 4 << 20  // bytes of the files whose names are in the output
+	maxCleaned = 24 << 10 // bytes of output that are kept
 )
 
-// remember records the values in the redacted lines of a file.
+// remember records the values in the redacted lines of a file, so that clean removes them from output.
 func (t *Tree) remember(text []byte, lines []redact.Line) {
 	raw := redact.Raw(text)
 	for i, l := range lines {
@@ -127,17 +128,17 @@ func (t *Tree) remember(text []byte, lines []redact.Line) {
 			if len(s) < minSecret || len(s) > maxSecret || commonWord.MatchString(s) || t.secrets[s] {
 				continue
 			}
-			if t.noted += len(s) + costSecret; t.noted <= maxSecrets {
+			if t.secretsSize += len(s) + costSecret; t.secretsSize <= maxSecrets {
 				t.secrets[s] = true
 			}
 		}
 	}
 }
 
-// named returns the files of the tree that a text names, which may quote them, such as a stack trace. A name may lack
-// directories, or have more of them.
+// named returns the files of the tree whose names are in a text, such as a stack trace, which may quote them. A name in
+// the text may have fewer or more leading directories.
 func (t *Tree) named(text string) (files []string) {
-	names, ends := map[string]bool{}, map[string]bool{} // and their last elements
+	names, ends := map[string]bool{}, map[string]bool{} // ends has the last elements of the names
 	for _, name := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\r\n\"'`():,;<>[]{}=|", r) }) {
 		name = path.Clean("/" + name)
 		names[name] = true
@@ -157,7 +158,7 @@ func (t *Tree) named(text string) (files []string) {
 	return files
 }
 
-// lastElements returns the ends of a path that begin with a slash, the longest first.
+// lastElements returns the suffixes of a path that begin with a slash, the longest first.
 func lastElements(name string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for i := range len(name) {
@@ -168,10 +169,10 @@ func lastElements(name string) iter.Seq[string] {
 	}
 }
 
-// clean returns a text about the files without sensitive data, such as the output of tests. The error is that of the
-// context.
+// clean returns a text without sensitive data, such as the output of tests. It removes the values that are hidden in
+// the files whose names are in the text. The only possible error is that of the context.
 func (t *Tree) clean(ctx context.Context, text string) (string, error) {
-	if len(text) > maxCleaned { // a part of a line may be a part of a secret
+	if len(text) > maxCleaned { // cut at the end of a line: a part of a secret would not be found
 		text = text[:strings.LastIndexByte(text[:maxCleaned], '\n')+1]
 	}
 	left := maxNamed
@@ -188,20 +189,21 @@ func (t *Tree) clean(ctx context.Context, text string) (string, error) {
 			t.remember(source, lines)
 		}
 	}
-	if t.noted > maxSecrets {
+	if t.secretsSize > maxSecrets {
 		return sensitive.Redacted, nil
 	}
 	begins := map[string]bool{}
 	for i := minSecret; i <= len(text); i++ {
 		begins[text[i-minSecret:i]] = true
 	}
-	var secrets []string // that the text has
+	var secrets []string // in the text
 	for s := range t.secrets {
 		if begins[s[:minSecret]] && strings.Contains(text, s) {
 			secrets = append(secrets, s)
 		}
 	}
-	// The longest first: a Replacer takes the first text that matches. It is fast for several texts.
+	// The longest text first, since a Replacer takes the first one that matches. The pair of NUL bytes selects the
+	// algorithm of a Replacer for several texts, which is fast.
 	slices.SortFunc(secrets, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
 	pairs := []string{"\x00", "\x00"}
 	for _, s := range secrets {
@@ -210,7 +212,7 @@ func (t *Tree) clean(ctx context.Context, text string) (string, error) {
 	return redact.Text(strings.NewReplacer(pairs...).Replace(text)), nil
 }
 
-// splitLines returns the lines of a text with their ends.
+// splitLines returns the lines of a text with their line endings.
 func splitLines(text []byte) [][]byte {
 	lines := bytes.SplitAfter(text, []byte("\n"))
 	if n := len(lines); len(lines[n-1]) == 0 {
