@@ -183,7 +183,8 @@ func (f *fixture) patch() []patch.File {
 	return files
 }
 
-// untouched checks that nothing in or outside of the directory was written, and that no prompt or event contains a secret.
+// untouched checks that nothing in or outside of the directory was written, and that no prompt or event contains a
+// secret.
 func (f *fixture) untouched() {
 	f.t.Helper()
 	for name, text := range files {

@@ -91,8 +91,8 @@ func NewTree(ctx context.Context, root *os.Root, files, configurations []string,
 var privateNames = regexp.MustCompile(`(?i)(secret|credential|passw(or)?d)[^/]*$|(^|[/._-])creds?([._-][^/]*)?$|\.env(\.[^/]*)?$|` +
 	`(^|/)(secrets?|credentials?|creds?|passwords?)/`)
 
-// private reports whether the model must not read a file: hidden files, such as .env and .github, files for credentials,
-// and files whose names contain sensitive data, invisible characters or line breaks.
+// private reports whether the model must not read a file: hidden files, such as .env and .github, files for
+// credentials, and files whose names contain sensitive data, invisible characters or line breaks.
 func private(name string) bool {
 	return strings.Contains(name, "\n") || strings.HasPrefix(name, ".") || strings.Contains(name, "/.") ||
 		syntax.LanguageOf(name) == syntax.Unknown && privateNames.MatchString(name) || redact.Text(name) != name
@@ -130,8 +130,8 @@ var toolFiles = regexp.MustCompile(`(?i)(^|[/._-])(ci|build|buildsrc|hack|magefi
 	`(^|/)(make|(pre|post)(un)?install)\.[cm]?[jt]s$|` +
 	`(^|[/._-])pipelines?\.ya?ml$|(^|/)(buildspec|cloudbuild|appveyor)[^/]*\.ya?ml$|lock(file)?\.(json|ya?ml)$`)
 
-// Locked returns why the present task cannot change a file, or "" if it can. A task can change only its own file: all other
-// files, such as files that build, test and deploy the code, are unrelated to it.
+// Locked returns why the present task cannot change a file, or "" if it can. A task can change only its own file: all
+// other files, such as files that build, test and deploy the code, are unrelated to it.
 func (t *Tree) Locked(name string) string {
 	text, err := t.Read(name)
 	if err != nil {
@@ -282,8 +282,8 @@ func (t *Tree) edit(ctx context.Context, name string, first, last int, text stri
 }
 
 // masked returns a text in which marks replace the lines that the model does not see completely. The permitted changes
-// must not depend on the content of these lines. A mark is a character that no other line contains, followed by the line's
-// number before the change for the task.
+// must not depend on the content of these lines. A mark is a character that no other line contains, followed by the
+// line's number before the change for the task.
 func masked(text []byte, marks []int) string {
 	var b strings.Builder
 	for i, l := range splitLines(text) {
@@ -296,7 +296,8 @@ func masked(text []byte, marks []int) string {
 	return b.String()
 }
 
-// put changes a file. hidden marks the lines that stay hidden. If it is nil, the lines with a mark in the text stay hidden.
+// put changes a file. hidden marks the lines that stay hidden. If it is nil, the lines with a mark in the text stay
+// hidden.
 func (t *Tree) put(name string, text []byte, hidden []bool) {
 	t.changed[name], t.hidden[name] = text, hidden
 	delete(t.views, name)
@@ -307,8 +308,8 @@ func (t *Tree) differs() bool {
 	return t.undo != nil && !bytes.Equal(t.undo.text, t.changed[t.file])
 }
 
-// lost returns a line that an earlier task added to the file of the present task and that the present task removes, or "".
-// It ignores white space around lines.
+// lost returns a line that an earlier task added to the file of the present task and that the present task removes, or
+// "". It ignores white space around lines.
 func (t *Tree) lost() string {
 	if t.undo == nil {
 		return ""

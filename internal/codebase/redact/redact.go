@@ -19,8 +19,8 @@ func Text(s string) string {
 }
 
 // Clean returns the lines of a text without sensitive data and invisible characters. It hides a line as a whole if the
-// line belongs to a private key, or may contain the value of a secret whose name is in the text. The only possible error
-// is that of the context.
+// line belongs to a private key, or may contain the value of a secret whose name is in the text. The only possible
+// error is that of the context.
 func Clean(ctx context.Context, raw []string) ([]string, error) {
 	r := newRedactor(make([]bool, len(raw)))
 	for i, s := range raw {

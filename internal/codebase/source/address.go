@@ -12,12 +12,13 @@ import (
 	"assay/internal/netguard"
 )
 
-// errPrivate is for callers: it does not disclose the addresses of a name, nor whether a private address has the name.
+// errPrivate does not disclose the addresses of a host, nor whether a host in a private network exists.
 var errPrivate = errors.New("the host does not exist, or it is in a private network and the server does not allow that (--agent-allow-private-hosts)")
 
 var errNoHost = errors.New("the host does not exist")
 
-// resolve returns the addresses of a host. All of them have to be public unless private ones are allowed.
+// resolve returns the addresses of a host. It returns an error if one of them is not public, unless private addresses
+// are allowed.
 func (g *git) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	none := errPrivate
 	if g.cfg.PrivateHosts {
@@ -27,7 +28,7 @@ func (g *git) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	if a, err := netip.ParseAddr(host); err == nil {
 		addresses = append(addresses, a)
 	} else {
-		// curl takes 127.1, 0x7f.1 and the like for addresses, a resolver may not.
+		// curl parses names such as 127.1 and 0x7f.1 as addresses, and the resolver may not.
 		last := host[strings.LastIndexByte(host, '.')+1:]
 		if last == "" || last[0] >= '0' && last[0] <= '9' {
 			return nil, none

@@ -19,19 +19,19 @@ import (
 
 const (
 	maxDepth    = 256  // directories within directories
-	entriesRead = 1000 // of a directory at a time
+	entriesRead = 1000 // entries of a directory that are read at a time
 )
 
-// walk calls visit for everything below a directory, in no order. visit returns fs.SkipDir for a directory that is not to
-// be entered. Links are not followed, and a directory may have any number of entries. A directory that cannot be read, or
-// no longer exists, has none.
+// walk calls visit for everything below a directory, in no particular order. visit returns fs.SkipDir to skip a
+// directory. walk does not follow links, and reads a directory in parts, since it may have any number of entries. It
+// skips directories that it may not read or that no longer exist.
 func walk(ctx context.Context, root *os.Root, dir string, depth int, visit func(path string, e fs.DirEntry) error) error {
 	if depth > maxDepth {
 		return assay.Errorf(assay.CodeUnprocessable, "the directories are nested too deeply")
 	}
 	f, err := root.Open(dir)
 	if err != nil {
-		return readable(err)
+		return ignoreUnreadable(err)
 	}
 	defer f.Close()
 	for {
@@ -61,17 +61,18 @@ func walk(ctx context.Context, root *os.Root, dir string, depth int, visit func(
 	}
 }
 
-// readable returns nil for the error of a file that this process may not read or that no longer exists.
-func readable(err error) error {
+// ignoreUnreadable returns err, or nil if err is that this process may not read a file or that the file does not exist.
+func ignoreUnreadable(err error) error {
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	return err
 }
 
-// Copy copies the directories and regular files below a directory to an empty one, without git's own and those that this
-// process may not read. Nothing outside of the directory is read. Above the limits for files, directories and bytes, it
-// returns an error with a code and a message for callers; 0 is no limit. It returns the cause of ctx when that ends.
+// Copy copies the directories and regular files below a directory to an empty directory. It skips .git and files that
+// this process may not read, and reads nothing outside of the directory. Beyond a limit for files, directories or
+// bytes, it returns an error with a code and a message for callers; 0 is no limit. If ctx ends, it returns the cause of
+// ctx.
 func Copy(ctx context.Context, from, to *os.Root, l Limits) error {
 	l.Files, l.Bytes = cmp.Or(l.Files, math.MaxInt), cmp.Or(l.Bytes, math.MaxInt64-1)
 	var files, directories int
@@ -98,11 +99,11 @@ func Copy(ctx context.Context, from, to *os.Root, l Limits) error {
 	})
 }
 
-// copyFile copies a file and returns the number of bytes, at most limit+1.
+// copyFile copies at most limit+1 bytes of a file and returns their number.
 func copyFile(ctx context.Context, from, to *os.Root, path string, limit int64) (int64, error) {
 	in, err := from.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may have become a pipe
 	if err != nil {
-		return 0, readable(err)
+		return 0, ignoreUnreadable(err)
 	}
 	defer in.Close()
 	info, err := in.Stat()
@@ -120,7 +121,7 @@ func copyFile(ctx context.Context, from, to *os.Root, path string, limit int64) 
 	return n, errors.Join(err, out.Close())
 }
 
-// reader reads until its context ends.
+// reader is an io.Reader that fails after its context ends.
 type reader struct {
 	ctx context.Context
 	io.Reader

@@ -10,10 +10,10 @@ import (
 	"assay"
 )
 
-// sealPurpose separates the cipher key of credentials from other keys of the same secret.
+// sealPurpose separates the encryption key for credentials from other keys that are derived from the same secret.
 const sealPurpose = "assay: credentials of source hosts, AES-256-GCM"
 
-// Maximum bytes of a credential's parts.
+// Limits of the parts of a credential, in bytes.
 const (
 	maxToken = 4 << 10
 	maxKey   = 16 << 10
@@ -21,13 +21,13 @@ const (
 
 // Credential is the credential for a source host. Its fields are secret.
 type Credential struct {
-	Username   string `json:"username,omitempty"`    // of a token; "" for any
+	Username   string `json:"username,omitempty"`    // for a token; "" if the host ignores it
 	Token      string `json:"token,omitempty"`       // password or access token, for https
 	SSHKey     string `json:"ssh_key,omitempty"`     // private key in PEM, for ssh
-	KnownHosts string `json:"known_hosts,omitempty"` // of ssh; "": the keys of the first connection are kept
+	KnownHosts string `json:"known_hosts,omitempty"` // for ssh; "" accepts and stores the keys of the first connection
 
-	// Of a token of an OAuth application.
-	RefreshToken string    `json:"refresh_token,omitempty"` // valid once
+	// For a token of an OAuth application.
+	RefreshToken string    `json:"refresh_token,omitempty"` // can be redeemed once
 	Expires      time.Time `json:"expires,omitzero"`
 	Refreshing   time.Time `json:"refreshing,omitzero"` // when a process began to redeem the refresh token
 }
@@ -45,7 +45,8 @@ func (c Credential) Same(other Credential) bool {
 	return c.Username == other.Username && c.Token == other.Token && c.SSHKey == other.SSHKey
 }
 
-// check returns an error for values that cannot be written to a line of git's configuration or to a key file.
+// check validates the credential for a URL with scheme ssh or https. The values must fit on a line of the configuration
+// of git, or in a key file.
 func (c Credential) check(ssh bool) error {
 	printable := func(s string) bool {
 		return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
@@ -69,7 +70,7 @@ func (c Credential) check(ssh bool) error {
 	return nil
 }
 
-// Seal returns the stored form of the credential of an installation, nil if it has none.
+// Seal encrypts the credential of an installation for the store. It returns nil for an empty credential.
 func (s *Sources) Seal(installationID string, c Credential) ([]byte, error) {
 	if c.empty() {
 		return nil, nil
@@ -81,7 +82,7 @@ func (s *Sources) Seal(installationID string, c Credential) ([]byte, error) {
 	return s.box.Seal(nil, installationID, text), nil
 }
 
-// Open returns the credential of an installation.
+// Open decrypts the credential of an installation. It returns an empty credential if none is stored.
 func (s *Sources) Open(i *assay.Installation) (Credential, error) {
 	var c Credential
 	if len(i.Credential) == 0 {

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package source reads repositories of source hosts: kind git (any clone URL), kind local (directories that the
-// operator has allowed), and the kinds github, gitlab and gitea, whose hosts have an API. A Host is one kind of the
-// first two. A forge is one of the others: it has users authorize it, lists repositories, provides the credential with
-// which kind git reads them, and checks webhooks.
+// Package source reads repositories from source hosts. The kinds are git (any clone URL), local (directories that the
+// operator allows), and github, gitlab and gitea, whose hosts have an API. Host is the interface of git and local.
+// forge is the interface of the kinds with an API: a forge lets users authorize access, lists repositories, provides
+// the credential with which kind git reads them, and checks webhooks.
 //
-// Everything that a host sends is hostile: names, commits, contents and error messages. Repositories are fetched by the
-// git binary (git.go) with a configuration of its own, without hooks, submodules and other protocols, in a sandbox with
-// limits, and only files within the limits are checked out or copied (copy.go). Names are resolved once, checked (address.go), and pinned for
-// git, which follows no redirects: so no request reaches a private network by DNS or by an answer of the host.
+// All data from a host is untrusted: names, commits, contents and error messages. The git binary fetches repositories
+// (git.go) in a sandbox with limits, with its own configuration, and without hooks, submodules and other protocols.
+// Only files within the limits are checked out or copied (copy.go). Names are resolved once, checked (address.go), and
+// pinned for git, which follows no redirects. So neither DNS nor an answer of the host can direct a request to a
+// private network.
 //
-// Credentials are sealed in the store (credential.go). They reach git in files of a private directory that ends with
-// the command, and appear in no argument, URL, environment, log or error.
+// Credentials are encrypted in the store (credential.go). They are passed to git in files of a private directory, which
+// is removed after the command, and appear in no argument, URL, environment variable, log or error.
 package source

@@ -16,23 +16,23 @@ import (
 	"assay"
 )
 
-// Kinds of events. "" is one that is of no interest.
+// Kinds of events. Events that are ignored have the kind "".
 const (
 	EventPush         = "push"
 	EventDeleted      = "deleted"      // an installation was removed
 	EventSuspended    = "suspended"    // an installation was suspended
-	EventRestored     = "restored"     // it is no longer
-	EventRepositories = "repositories" // an installation has other repositories
+	EventRestored     = "restored"     // a suspended installation was restored
+	EventRepositories = "repositories" // the repositories of an installation changed
 )
 
 // Event is the content of a webhook of a source host.
 type Event struct {
 	Kind           string
-	InstallationID string // at the host
+	InstallationID string // id at the host
 
 	Repository string // full name, of EventPush
-	Branch     string // that was pushed, "" for a tag or a deletion
-	Default    string // default branch, "" if unknown
+	Branch     string // pushed branch; "" for a tag or a deletion
+	Default    string // default branch; "" if unknown
 	Commit     string // newest commit of the branch
 
 	Added, Removed []string // full names, of EventRepositories
@@ -43,17 +43,17 @@ var (
 	errSignature = assay.Errorf(assay.CodeForbidden, "the signature is missing or not valid")
 )
 
-// signatureAge is the maximum age of signatures that have a time.
+// signatureAge is the maximum age of a signature with a timestamp.
 const signatureAge = 5 * time.Minute
 
-// Webhooks reports whether a kind has a configured host whose webhooks are accepted.
+// Webhooks reports whether the host of a kind is configured and its webhooks are accepted.
 func (s *Sources) Webhooks(kind string) bool {
 	f := s.forges[kind]
 	return f != nil && f.host().cfg.WebhookSecret != ""
 }
 
-// Event checks the signature of a webhook and returns its event. An invalid signature gives CodeForbidden, an
-// invalid body CodeInvalid.
+// Event checks the signature of a webhook and returns its event. The error has CodeForbidden for an invalid signature,
+// and CodeInvalid for an invalid body.
 func (s *Sources) Event(kind string, header http.Header, body []byte) (*Event, error) {
 	if !s.Webhooks(kind) {
 		return nil, errSignature
@@ -65,7 +65,7 @@ func (s *Sources) Event(kind string, header http.Header, body []byte) (*Event, e
 	return f.event(header, body)
 }
 
-// signed reports whether a body has the signature of a kind of host. Comparisons take the same time for all values.
+// signed reports whether a webhook has a valid signature for its kind of host. Comparisons take constant time.
 func signed(kind, secret string, header http.Header, body []byte, now time.Time) bool {
 	switch kind {
 	case KindGitHub:
@@ -104,7 +104,7 @@ func sum(secret string, parts ...[]byte) []byte {
 	return mac.Sum(nil)
 }
 
-// pushEvent has the fields that all hosts have in common.
+// pushEvent has the fields of a push that are the same for all hosts.
 type pushEvent struct {
 	Ref   string `json:"ref"`
 	After string `json:"after"`

@@ -33,7 +33,7 @@ const (
 	KindGitea  = "gitea"  // an OAuth application of Gitea or Forgejo
 )
 
-// ForgeConfig configures a source host with an API. It is configured if it has a ClientID.
+// ForgeConfig configures a source host with an API. The host is disabled if ClientID is empty.
 type ForgeConfig struct {
 	URL           string // of the web pages: https, with a path if the host has one
 	ClientID      string
@@ -43,22 +43,23 @@ type ForgeConfig struct {
 	PrivateKey    []byte      // of KindGitHub: PEM
 }
 
-// Grant is the answer of a source host to an authorization.
+// Grant is the result of an authorization at a source host.
 type Grant struct {
-	Organization   string // that asked for it
+	Organization   string // id of the organization that requested it
 	Code           string
 	Verifier       string // of PKCE
 	InstallationID string // of KindGitHub: from the browser
-	// Take, unless nil, is called before the code is redeemed, and not if too many sources are being connected. Its error is
-	// returned.
+	// Take, unless nil, is called before the code is redeemed. It is not called if too many sources are being
+	// connected. Authorize returns its error.
 	Take func(context.Context) error
 }
 
 // forge is a kind of source whose host has an API. It is safe for concurrent use.
 type forge interface {
-	// host returns the data that all forges have.
+	// host returns the state that all kinds of forges have in common.
 	host() *forgeHost
-	// authorizeURL returns the page of the host on which a user authorizes reading, or changes as well.
+	// authorizeURL returns the page of the host on which a user authorizes read access, or write access if write is
+	// set.
 	authorizeURL(state, verifier, callback string, write bool) string
 	// connect redeems a grant and returns the repositories that its user may connect.
 	connect(ctx context.Context, g Grant, callback string) (*Connection, error)
@@ -72,18 +73,18 @@ type forge interface {
 const (
 	apiTimeout = 15 * time.Second // of a request
 	maxAnswer  = 4 << 20          // bytes
-	maxPages   = 20               // of a list
-	maxItems   = 500              // of a list in an answer: hosts send at most 100 on a page
+	maxPages   = 20               // pages of a list
+	maxItems   = 500              // items of a list in an answer; hosts send at most 100 on a page
 	maxGrant   = 64 << 10         // bytes of the answer with a token
 )
 
-// forgeHost is a source host and the client for its API. Requests use TLS, no proxy and follow no redirects, and
-// connect to the addresses that were checked.
+// forgeHost is a source host and the client of its API. Requests use TLS and no proxy, follow no redirects, and connect
+// only to checked addresses.
 type forgeHost struct {
 	kind   string
 	cfg    ForgeConfig
 	base   string // URL without a trailing slash
-	api    string // likewise
+	api    string // URL of the API without a trailing slash
 	oauth  oauth2.Config
 	client *http.Client
 	now    func() time.Time
@@ -93,7 +94,7 @@ func newForgeHost(kind string, cfg ForgeConfig, api string, g *git) (*forgeHost,
 	base := strings.TrimRight(cfg.URL, "/")
 	r, err := parseRemote(base + "/owner/name")
 	if err != nil || r.scheme != "https" || r.String() != base+"/owner/name" {
-		return nil, fmt.Errorf("the URL of %s is not one of https in lower case without query", kind)
+		return nil, fmt.Errorf("the URL of %s must be an https URL in lower case without query", kind)
 	}
 	roots, err := tlsreload.ReadRoots(g.cfg.CAFile)
 	if err != nil {
@@ -179,7 +180,8 @@ func (h *forgeHost) call(ctx context.Context, method, path, token string, body, 
 	return nil
 }
 
-// items is a list in an answer. Decoding stops at maxItems: an item of two bytes takes hundreds of bytes of memory.
+// items is a list in an answer. Decoding fails after maxItems, since a decoded item can take a hundred times the memory
+// of its JSON.
 type items[T any] []T
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -209,7 +211,7 @@ func (h *forgeHost) trouble(text string) error {
 	return assay.Errorf(assay.CodeUnprocessable, "the source host (%s) %s", h.kind, text)
 }
 
-// unreachable returns the error for a request without an answer.
+// unreachable returns the error for a request that got no answer.
 func (h *forgeHost) unreachable(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -223,7 +225,7 @@ func (h *forgeHost) unreachable(ctx context.Context, err error) error {
 	return h.trouble("does not answer")
 }
 
-// refused returns the error for a status.
+// refused returns the error for a status code other than 2xx.
 func (h *forgeHost) refused(status int, header http.Header) error {
 	switch {
 	case status == http.StatusTooManyRequests, status == http.StatusForbidden && (header.Get("Retry-After") != "" || header.Get("X-RateLimit-Remaining") == "0"):
@@ -240,7 +242,8 @@ func (h *forgeHost) refused(status int, header http.Header) error {
 	return h.trouble("answered with status " + strconv.Itoa(status))
 }
 
-// pages calls a list page by page until add returns false for a page: the number of its items is under size.
+// pages reads a list page by page. answer returns the value to decode a page into, and add processes it and returns the
+// number of its items. A page with fewer than size items is the last one.
 func (h *forgeHost) pages(ctx context.Context, path, token string, size int, answer func() any, add func(answer any) (items int)) error {
 	separator := "?"
 	if strings.Contains(path, "?") {
@@ -258,7 +261,7 @@ func (h *forgeHost) pages(ctx context.Context, path, token string, size int, ans
 	return h.trouble("has more than " + strconv.Itoa(maxPages*size) + " entries in a list")
 }
 
-// shortAnswers cuts answers after maxGrant bytes. The package oauth2 decodes all values of an answer.
+// shortAnswers truncates answers after maxGrant bytes, since package oauth2 decodes all values of an answer.
 type shortAnswers struct{ http.RoundTripper }
 
 func (t shortAnswers) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -272,7 +275,7 @@ func (t shortAnswers) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// exchange redeems a code or a refresh token.
+// exchange calls redeem, which redeems a code or a refresh token, and converts its errors.
 func (h *forgeHost) exchange(ctx context.Context, redeem func(ctx context.Context) (*oauth2.Token, error)) (*oauth2.Token, error) {
 	client := *h.client
 	client.Transport = shortAnswers{h.client.Transport}
@@ -300,8 +303,8 @@ func errRejected(h *forgeHost) error {
 	return h.trouble("rejected the authorization; connect it again")
 }
 
-// repository returns the repository with a full name. Its clone URL is built of checked parts, so that a host cannot
-// choose where credentials go.
+// repository returns the repository with a full name. Its clone URL is built from checked parts, so that a host cannot
+// choose where credentials are sent.
 func (h *forgeHost) repository(fullName, branch string) (*assay.Repository, bool) {
 	r, err := parseRemote(h.base + "/" + fullName + ".git")
 	if err != nil || r.String() != h.base+"/"+fullName+".git" || !strings.Contains(fullName, "/") {
@@ -313,7 +316,7 @@ func (h *forgeHost) repository(fullName, branch string) (*assay.Repository, bool
 	return &assay.Repository{FullName: fullName, URL: r.String(), DefaultBranch: branch, Access: assay.AccessGranted}, true
 }
 
-// account returns the name of an account with its host.
+// account returns the display name of an account: the host and the login.
 func (h *forgeHost) account(login string) string {
 	return safetext.Cut(safetext.Printable(strings.TrimPrefix(h.base, "https://")+"/"+login, ""), 250)
 }
@@ -323,9 +326,9 @@ func (s *Sources) Forges() []string {
 	return lists.Filter([]string{KindGitHub, KindGitLab, KindGitea}, func(kind string) bool { return s.forges[kind] != nil })
 }
 
-// AuthorizeURL returns the page of a configured host on which a user authorizes. The host sends the browser to the
-// callback afterwards, with the state. With write, the user is asked for branches and pull requests too; the permissions of
-// a GitHub App are its own.
+// AuthorizeURL returns the page of a configured host on which a user authorizes access. The host then redirects the
+// browser to the callback with the state. If write is set, the access includes branches and pull requests. For GitHub,
+// write has no effect: the App determines the permissions.
 func (s *Sources) AuthorizeURL(kind, state, verifier, callback string, write bool) (string, error) {
 	f := s.forges[kind]
 	if f == nil {
@@ -358,7 +361,7 @@ func (s *Sources) Authorize(ctx context.Context, kind string, g Grant, callback 
 	})
 }
 
-// Named returns the repository with a full name at a configured host, without asking the host.
+// Named returns the repository with a full name at a configured host, without a request to the host.
 func (s *Sources) Named(kind, fullName string) (*assay.Repository, bool) {
 	f := s.forges[kind]
 	if f == nil {
@@ -367,13 +370,13 @@ func (s *Sources) Named(kind, fullName string) (*assay.Repository, bool) {
 	return f.host().repository(fullName, "")
 }
 
-// Lost reports whether an installation cannot be used until an owner of its account connects it again, because the user
-// that connected it is none any more. If the host does not respond before ctx ends, its last response counts.
+// Lost reports whether an installation cannot be used because the user that connected it is no longer an owner of its
+// account. An owner has to connect it again. If the host does not respond before ctx ends, its last response is used.
 func (s *Sources) Lost(ctx context.Context, i *assay.Installation) bool {
 	g, ok := s.forges[i.Provider].(*github)
 	if !ok {
 		return false
 	}
-	lost, _ := g.lostOwner(ctx, i) // the error of ctx
+	lost, _ := g.lostOwner(ctx, i) // the only error is that of ctx
 	return lost
 }

@@ -29,7 +29,7 @@ type git struct {
 
 const (
 	gitMemory  = 1 << 30
-	refsMemory = 128 << 20 // of ls-remote: a host may send millions of references, compressed
+	refsMemory = 128 << 20 // for ls-remote, since a host may send millions of references
 	gitFiles   = 256
 	maxRefs    = 64 << 10 // bytes of the output of commands with short answers
 	maxTrouble = 300      // bytes of git's message in an error
@@ -43,8 +43,8 @@ type workspace struct {
 	secret []string // must not appear in messages
 }
 
-// open prepares commands for a remote. It resolves and checks the remote's host; the commands connect to the addresses
-// that it has found. The caller closes the workspace.
+// open prepares commands for a remote. It resolves and checks the host of the remote, and pins its addresses for the
+// commands. The caller closes the workspace.
 func (g *git) open(ctx context.Context, r *remote, c Credential) (w *workspace, err error) {
 	if err := Available(ctx); err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func (g *git) open(ctx context.Context, r *remote, c Credential) (w *workspace, 
 	cfg.add(`protocol "`+r.scheme+`"`, "allow", "always")
 	cfg.add("credential", "helper", "")
 	cfg.add("transfer", "fsckObjects", "true", "bundleURI", "false")
-	// Keep packs as they are: then the limit for files is a limit for fetched data.
+	// Keep packs packed, so that the size limit for files is a limit for fetched data.
 	cfg.add("fetch", "fsckObjects", "true", "unpackLimit", "1", "recurseSubmodules", "false", "uriProtocols", "")
 	cfg.add("submodule", "recurse", "false")
 	cfg.add("gc", "auto", "0")
@@ -88,7 +88,7 @@ func (g *git) open(ctx context.Context, r *remote, c Credential) (w *workspace, 
 	case "ssh":
 		err = w.configureSSH(cfg, c, addresses)
 	case "file":
-		// The directory is below a root of the operator. upload-pack runs with this configuration too.
+		// The directory is below a root that the operator allows. upload-pack uses this configuration, too.
 		cfg.add("safe", "directory", "*")
 		cfg.add("uploadpack", "allowAnySHA1InWant", "true")
 	}
@@ -99,7 +99,7 @@ func (g *git) open(ctx context.Context, r *remote, c Credential) (w *workspace, 
 }
 
 func (w *workspace) close() {
-	// A directory that stays is removed at the next start.
+	// If this fails, the next start removes the directory.
 	_ = os.RemoveAll(w.dir)
 }
 
@@ -151,7 +151,7 @@ func (w *workspace) configureSSH(cfg *configFile, c Credential, addresses []neti
 		program, "-F", "/dev/null", "-a", "-x", "-T", "-i", key, "-o", "IdentitiesOnly=yes", "-o", "BatchMode=yes",
 		"-o", "StrictHostKeyChecking=" + strict, "-o", "UserKnownHostsFile=" + known, "-o", "GlobalKnownHostsFile=/dev/null",
 		"-o", "UpdateHostKeys=no", "-o", "CheckHostIP=no", "-o", "HashKnownHosts=no", "-o", "ConnectTimeout=20", "-o", "ServerAliveInterval=20",
-		// Connect to the checked address, and know the host's key by its name.
+		// Connect to the checked address, and look up the host's key by its name.
 		"-o", "HostName=" + addresses[0].String(), "-o", "HostKeyAlias=" + alias,
 		"-o", "ProxyCommand=none", "-o", "ClearAllForwardings=yes", "-o", "PermitLocalCommand=no",
 	}
@@ -176,8 +176,8 @@ func executable(name string) (string, error) {
 // Git before this version ignores the pinned addresses (http.curloptResolve) and resolves the host again.
 const minMajor, minMinor = 2, 37
 
-// Available returns an error if git is not installed or too old. Directories outside of repositories can be read without
-// it. The error has a code and a message for callers.
+// Available returns an error if git is not installed or too old. Local directories that are not git repositories can be
+// read without git. The error has a code and a message for callers.
 func Available(ctx context.Context) error {
 	path, err := executable("git")
 	if err != nil {
@@ -232,8 +232,8 @@ func (w *workspace) runInput(ctx context.Context, dir string, input []byte, out 
 
 const tooLarge = "the repository is larger than the limit (--agent-max-clone-size), or its objects are broken"
 
-// troubles are messages of git and what they mean, the most specific first.
-var troubles = []struct{ has, means string }{
+// troubles maps parts of git's messages to messages for callers, the most specific first.
+var troubles = []struct{ part, message string }{
 	{"Authentication failed", "the source host rejected the credential"},
 	{"could not read Username", "the repository does not exist or needs a credential"},
 	{"Permission denied (", "the source host rejected the SSH key"},
@@ -249,7 +249,7 @@ var troubles = []struct{ has, means string }{
 	{"(stale info)", "the branch has changed meanwhile; start the run again"},
 	{"[remote rejected]", "the source host rejects the branch; a rule of the repository may protect it"},
 	{"fsck error", "the repository has objects that git rejects"},
-	// The kernel has ended git's reader of packs at the limit for files. Git sees that in its output, or when git writes to it.
+	// The kernel killed index-pack at the size limit for files. Git notices when it reads from or writes to index-pack.
 	{"invalid index-pack output", tooLarge},
 	{"signal: broken pipe", tooLarge},
 	{"exit status 141", tooLarge}, // the same signal, of a child of the sandbox's first process
@@ -261,12 +261,12 @@ var troubles = []struct{ has, means string }{
 	{"timed out", "the source host does not answer"},
 	{"Couldn't connect", "the source host does not accept connections"},
 	{"No route to host", "the source host does not accept connections"},
-	// Git's last line after any failure of ssh. Alone, it means that there is no repository.
+	// Git's last line after any failure of ssh. Without another message, the repository does not exist.
 	{"Could not read from remote repository", "the repository does not exist or needs a credential"},
 }
 
-// explain returns an error with a message for callers. git's own message contains text of the host, so that only a
-// known message, or the first fatal line without secrets, is passed on.
+// explain converts an error of a command to an error with a message for callers. The message of git contains text of
+// the host, so explain returns only known messages, or the first fatal line without secrets.
 func (w *workspace) explain(err error) error {
 	var failed *sandbox.Error
 	if !errors.As(err, &failed) {
@@ -276,8 +276,8 @@ func (w *workspace) explain(err error) error {
 		return assay.Errorf(assay.CodeUnprocessable, "the source host rejected the credential")
 	}
 	for _, t := range troubles {
-		if strings.Contains(failed.Stderr, t.has) || strings.Contains(failed.Error(), t.has) {
-			return &assay.Error{Code: assay.CodeUnprocessable, Message: t.means}
+		if strings.Contains(failed.Stderr, t.part) || strings.Contains(failed.Error(), t.part) {
+			return &assay.Error{Code: assay.CodeUnprocessable, Message: t.message}
 		}
 	}
 	line := "git failed: " + failed.Error() // its exit status or signal
@@ -297,7 +297,7 @@ func (w *workspace) explain(err error) error {
 // configFile is a configuration file of git.
 type configFile struct{ text strings.Builder }
 
-// add adds a section with names and values.
+// add adds a section with pairs of names and values.
 func (f *configFile) add(section string, pairs ...string) {
 	fmt.Fprintf(&f.text, "[%s]\n", section)
 	for i := 0; i < len(pairs); i += 2 {

@@ -60,7 +60,7 @@ func (h *gitHost) Checkout(ctx context.Context, r *assay.Repository, c Credentia
 	return h.git.checkout(ctx, remote, c, want, dir)
 }
 
-// defaultBranch returns the branch of HEAD, "" if HEAD is detached.
+// defaultBranch returns the branch of HEAD, or "" if HEAD is detached.
 func (w *workspace) defaultBranch(ctx context.Context) (string, error) {
 	out := &sandbox.Buffer{Max: maxRefs}
 	if err := w.run(ctx, w.dir, out, "ls-remote", "--symref", "--", w.remote.String(), "HEAD"); err != nil {
@@ -111,11 +111,11 @@ func (g *git) checkout(ctx context.Context, r *remote, c Credential, want Want, 
 	if err := gittree.WriteAttributes(filepath.Join(files, ".git")); err != nil {
 		return nil, err
 	}
-	fetch := func(what string) error {
-		return w.run(ctx, files, nil, "fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", "--", r.String(), what)
+	fetch := func(revision string) error {
+		return w.run(ctx, files, nil, "fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", "--", r.String(), revision)
 	}
 	fetched := false
-	if commitName.MatchString(want.Commit) { // some hosts give only tips of branches
+	if commitName.MatchString(want.Commit) { // some hosts serve only the tips of branches
 		fetched = fetch(want.Commit) == nil
 	}
 	if !fetched {

@@ -26,8 +26,8 @@ import (
 	"assay/internal/lists"
 )
 
-// github is the kind github: a GitHub App. Its installations need no stored credential: the App's key mints tokens for
-// one repository.
+// github is the kind github: a GitHub App. Its installations need no stored credential, since the key of the App mints
+// a token for each repository.
 type github struct {
 	*forgeHost
 	signer jose.Signer
@@ -42,7 +42,7 @@ type ownership struct {
 	user         int64
 }
 
-// ownerCheck is the last response of GitHub on an ownership.
+// ownerCheck is the last response of GitHub about an ownership.
 type ownerCheck struct {
 	at   time.Time
 	lost bool
@@ -52,9 +52,9 @@ const (
 	githubURL     = "https://github.com"
 	githubAPI     = "https://api.github.com"
 	appTokenLife  = 5 * time.Minute  // GitHub allows ten
-	appTokenSkew  = 30 * time.Second // of GitHub's clock
-	ownerInterval = 10 * time.Minute // between two checks of an ownership
-	maxOwners     = 10_000           // remembered checks
+	appTokenSkew  = 30 * time.Second // tolerance for the clock of GitHub
+	ownerInterval = 10 * time.Minute // between checks of an ownership
+	maxOwners     = 10_000           // cached checks
 )
 
 // githubID is the id of an installation.
@@ -65,7 +65,7 @@ var appName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,99}$`)
 
 func newGitHub(cfg ForgeConfig, g *git) (*github, error) {
 	if !appName.MatchString(cfg.App) {
-		return nil, errors.New("the name of the GitHub App is not one of its URL, such as assay-acme")
+		return nil, errors.New("the name of the GitHub App must be the name in its URL, such as assay-acme")
 	}
 	h, err := newForgeHost(KindGitHub, cfg, "/api/v3", g)
 	if err != nil {
@@ -110,7 +110,8 @@ func (g *github) authorizeURL(state, _, _ string, _ bool) string {
 	return g.base + "/apps/" + g.cfg.App + "/installations/new?" + url.Values{"state": {state}}.Encode()
 }
 
-// permissions are the levels of a token of GitHub by name. Tokens of other hosts have the scopes that their user granted.
+// permissions are the access levels of a GitHub token by permission. Tokens of other hosts have the scopes that the
+// user granted.
 type permissions map[string]string
 
 // Permissions for a repository.
@@ -137,9 +138,9 @@ type (
 	}
 )
 
-// connect returns an installation if the user owns its account: it is the user, or an organization of which the user
-// is an administrator. The id in the browser's URL proves nothing, and GitHub lists installations to users that may
-// read a single repository of them.
+// connect returns an installation if the user owns its account: the account is the user, or an organization that the
+// user administers. The id in the URL of the browser proves nothing, and GitHub also lists installations for users that
+// can read only one of their repositories.
 func (g *github) connect(ctx context.Context, grant Grant, _ string) (*Connection, error) {
 	if !githubID.MatchString(grant.InstallationID) {
 		return nil, assay.Errorf(assay.CodeUnprocessable, "GitHub named no installation; install the App, or save its configuration once more")
@@ -158,7 +159,7 @@ func (g *github) connect(ctx context.Context, grant Grant, _ string) (*Connectio
 	c := &Connection{Provider: KindGitHub, ExternalID: grant.InstallationID, Account: g.account(found.Account.Login)}
 	if found.Account.Type == "Organization" {
 		c.OwnerID = user
-		g.note(ownership{grant.InstallationID, user}, false)
+		g.recordOwner(ownership{grant.InstallationID, user}, false)
 	}
 	minted, err := g.mint(ctx, grant.InstallationID, nil, permissions{"metadata": "read"})
 	if err != nil {
@@ -250,7 +251,7 @@ func (g *github) mint(ctx context.Context, installationID string, repository *as
 	}
 	var minted struct {
 		Token        string                  `json:"token"`
-		Repositories items[githubRepository] `json:"repositories"` // that were asked for
+		Repositories items[githubRepository] `json:"repositories"` // the requested repositories
 	}
 	if err := g.call(ctx, http.MethodPost, "/app/installations/"+installationID+"/access_tokens", app, body, &minted); err != nil {
 		return "", err
@@ -258,8 +259,8 @@ func (g *github) mint(ctx context.Context, installationID string, repository *as
 	if minted.Token == "" || len(minted.Token) > maxToken {
 		return "", g.trouble("sent no token")
 	}
-	// The request has the name without the account. After a change of the account's name, the known URL may be that of a
-	// repository of another account.
+	// The request has the name of the repository without the account. If the account was renamed, the stored URL may
+	// belong to a repository of another account.
 	if repository != nil && len(minted.Repositories) > 0 && !slices.ContainsFunc(minted.Repositories, func(r githubRepository) bool {
 		return strings.EqualFold(r.FullName, repository.FullName)
 	}) {
@@ -268,7 +269,7 @@ func (g *github) mint(ctx context.Context, installationID string, repository *as
 	return minted.Token, nil
 }
 
-// credential mints a token for one repository. It is not stored.
+// credential mints a token for one repository. The token is not stored.
 func (g *github) credential(ctx context.Context, i *assay.Installation, r *assay.Repository, _ Credential, p permissions) (Credential, error) {
 	if err := g.checkOwner(ctx, i); err != nil {
 		return Credential{}, err
@@ -277,7 +278,7 @@ func (g *github) credential(ctx context.Context, i *assay.Installation, r *assay
 	return Credential{Username: "x-access-token", Token: token}, err
 }
 
-// checkOwner returns an error if the user that connected an organization no longer owns it.
+// checkOwner returns an error if the user that connected the installation of an organization no longer owns it.
 func (g *github) checkOwner(ctx context.Context, i *assay.Installation) error {
 	lost, err := g.lostOwner(ctx, i)
 	if err == nil && lost {
@@ -286,8 +287,8 @@ func (g *github) checkOwner(ctx context.Context, i *assay.Installation) error {
 	return err
 }
 
-// lostOwner reports whether the user that connected an organization no longer owns it. If GitHub does not respond, the answer
-// before counts, also with the error of ctx, and an installation without one can be used.
+// lostOwner reports whether the user that connected an organization no longer owns it. If GitHub does not respond, it
+// returns the previous result, or false if there is none. It returns an error only if ctx ends.
 func (g *github) lostOwner(ctx context.Context, i *assay.Installation) (bool, error) {
 	if i.OwnerID == 0 {
 		return false, nil
@@ -304,13 +305,13 @@ func (g *github) lostOwner(ctx context.Context, i *assay.Installation) (bool, er
 		case err == nil:
 			last.lost = lost
 		}
-		g.note(o, last.lost)
+		g.recordOwner(o, last.lost)
 	}
 	return last.lost, nil
 }
 
-// note remembers the response of GitHub on an ownership.
-func (g *github) note(o ownership, lost bool) {
+// recordOwner caches the response of GitHub about an ownership.
+func (g *github) recordOwner(o ownership, lost bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.owners) >= maxOwners {
@@ -319,8 +320,9 @@ func (g *github) note(o ownership, lost bool) {
 	g.owners[o] = ownerCheck{g.now(), lost}
 }
 
-// lost reports whether GitHub lists owners of the organization of an installation without the user. It returns an error
-// if there is no such list. The organization is looked up under its present name: another one may have its old name.
+// lost requests the owners of the organization of an installation, and reports whether the user is not among them. It
+// returns an error if GitHub sends no such list. It uses the current name of the organization, since another
+// organization may have its old name.
 func (g *github) lost(ctx context.Context, o ownership) (bool, error) {
 	token, err := g.mint(ctx, o.installation, nil, permissions{"members": "read"})
 	if err != nil {

@@ -18,9 +18,9 @@ import (
 	"assay/internal/safetext"
 )
 
-// local is the kind local: directories below the operator's roots.
+// local is the kind local: directories below the roots that the operator allows.
 type local struct {
-	roots []string // resolved
+	roots []string // absolute paths without symbolic links
 	git   *git
 }
 
@@ -52,8 +52,8 @@ func resolveDir(path string) (string, error) {
 	return path, err
 }
 
-// open returns a directory below a root, and its path without links. The error is the same for a directory that does not
-// exist and for one that is elsewhere. The caller closes it.
+// open returns a directory below a root, and its path without links. The error does not reveal whether a directory that
+// is not below a root exists. The caller closes the directory.
 func (l *local) open(path string) (*os.Root, string, error) {
 	if filepath.IsAbs(path) {
 		if resolved, err := resolveDir(path); err == nil {
@@ -69,7 +69,8 @@ func (l *local) open(path string) (*os.Root, string, error) {
 	return nil, "", unprocessable("url", "must be the absolute path of a directory that the server allows (--agent-local-root)")
 }
 
-// openBelow opens a directory by its path below a root. Nothing on the path is a link, even if it is replaced meanwhile.
+// openBelow opens a directory by its path below a root. It fails if an element of the path is a link, even if the
+// element is replaced concurrently.
 func openBelow(root, path string) (*os.Root, error) {
 	dir, err := os.OpenRoot(root)
 	if err != nil {
@@ -97,12 +98,13 @@ func openBelow(root, path string) (*os.Root, error) {
 	return dir, nil
 }
 
-// inGitDir reports whether a path leads into the directory of a repository's metadata, which may have credentials.
+// inGitDir reports whether a path is in a .git directory, which may contain credentials.
 func inGitDir(path string) bool {
 	return slices.Contains(strings.Split(filepath.ToSlash(path), "/"), ".git")
 }
 
-// Connect implements Host. A directory of repositories gives all of them.
+// Connect implements Host. For a directory that is not a repository, it returns the repositories in it, or else the
+// directory itself.
 func (l *local) Connect(_ context.Context, r *Request) (*Connection, error) {
 	if !r.Credential.empty() {
 		return nil, unprocessable("token", "is not for local directories")
@@ -159,17 +161,17 @@ func repositoriesIn(root *os.Root, dir string) (paths []string, err error) {
 	}
 }
 
-// isGit reports whether a directory is the top of a git repository. The repository itself has to be there: a file or
-// link .git may lead to one elsewhere.
+// isGit reports whether a directory is the top of a git repository. A file or link named .git does not count, since it
+// may refer to a repository elsewhere.
 func isGit(root *os.Root, dir string) bool {
 	info, err := root.Lstat(filepath.Join(dir, ".git"))
 	return err == nil && info.IsDir()
 }
 
-// Files of a repository by which git reads another one.
+// foreign are the files of a repository that make git read another repository.
 var foreign = []string{"commondir", "objects/info/alternates", "objects/info/http-alternates"}
 
-// unread are the directories of a repository that git does not read for a clone. Links are common in the first.
+// unread are the directories of a repository that git does not read for a clone. Links are common in hooks.
 var unread = []string{"hooks", "modules", "lfs", "annex"}
 
 // selfContained returns an error if the repository in a directory refers git to files outside it.
@@ -191,10 +193,10 @@ func selfContained(ctx context.Context, root *os.Root) error {
 	})
 }
 
-// Checkout implements Host. It clones a git repository, so that files that are not committed are not reviewed. It copies
-// another directory. Both may change meanwhile.
+// Checkout implements Host. It clones a git repository, so that only committed files are reviewed, and copies any other
+// directory. The directory may change concurrently.
 func (l *local) Checkout(ctx context.Context, r *assay.Repository, c Credential, want Want, dir string) (*Checkout, error) {
-	root, path, err := l.open(r.URL) // again: links may have changed since
+	root, path, err := l.open(r.URL) // links may have changed since Connect
 	if err != nil {
 		return nil, err
 	}
@@ -212,7 +214,7 @@ func (l *local) Checkout(ctx context.Context, r *assay.Repository, c Credential,
 	return l.git.checkout(ctx, &remote{scheme: "file", path: escaped}, c, want, dir)
 }
 
-// copy copies a directory that is no git repository.
+// copy copies a directory that is not a git repository.
 func (l *local) copy(ctx context.Context, from *os.Root, files string) (*Checkout, error) {
 	if err := os.Mkdir(files, 0o700); err != nil {
 		return nil, err

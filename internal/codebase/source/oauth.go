@@ -14,11 +14,11 @@ import (
 	"assay"
 )
 
-// oauthForge is a kind whose hosts give tokens to an OAuth application in the name of a user: gitlab and gitea.
+// oauthForge is the kinds gitlab and gitea, whose hosts issue tokens to an OAuth application on behalf of a user.
 type oauthForge struct {
 	*forgeHost
-	userPath, listPath string // of the API
-	pageSize           int    // of listPath
+	userPath, listPath string // paths of the API
+	pageSize           int    // items on a page of listPath
 	writeScopes        []string
 }
 
@@ -29,7 +29,7 @@ func newGitLab(cfg ForgeConfig, g *git) (*oauthForge, error) {
 	}
 	h.oauth.Endpoint.AuthURL, h.oauth.Endpoint.TokenURL = h.base+"/oauth/authorize", h.base+"/oauth/token"
 	h.oauth.Scopes = []string{"read_api", "read_repository"}
-	// Access level 20 is that of a reporter, the lowest that may clone.
+	// 20 is the access level of a reporter, the lowest level that can clone.
 	return &oauthForge{h, "/user", "/projects?membership=true&simple=true&archived=false&min_access_level=20&order_by=id&sort=asc&per_page=100", 100, []string{"api", "write_repository"}}, nil
 }
 
@@ -59,7 +59,7 @@ func (f *oauthForge) authorizeURL(state, verifier, callback string, write bool) 
 	return c.AuthCodeURL(state, oauth2.S256ChallengeOption(verifier))
 }
 
-// oauthRepository has the fields of both kinds.
+// oauthRepository is a repository in answers of both kinds.
 type oauthRepository struct {
 	GitLabName string `json:"path_with_namespace"`
 	GiteaName  string `json:"full_name"`
@@ -110,12 +110,12 @@ func (f *oauthForge) connect(ctx context.Context, grant Grant, callback string) 
 	return c, err
 }
 
-// oauthCredential is the stored form of a token. Both kinds take it as the password of any user.
+// oauthCredential returns the credential for a token. Hosts of both kinds accept the token as the password of any user.
 func oauthCredential(t *oauth2.Token) Credential {
 	return Credential{Username: "oauth2", Token: t.AccessToken, RefreshToken: t.RefreshToken, Expires: t.Expiry}
 }
 
-// refresh redeems a refresh token. Hosts accept it once.
+// refresh redeems a refresh token. Hosts accept a refresh token once.
 func (f *oauthForge) refresh(ctx context.Context, c Credential) (Credential, error) {
 	token, err := f.exchange(ctx, func(ctx context.Context) (*oauth2.Token, error) {
 		return f.oauth.TokenSource(ctx, &oauth2.Token{RefreshToken: c.RefreshToken, Expiry: time.Unix(1, 0)}).Token()
@@ -126,7 +126,7 @@ func (f *oauthForge) refresh(ctx context.Context, c Credential) (Credential, err
 	return oauthCredential(token), nil
 }
 
-// credential returns the stored token, which Sources has refreshed.
+// credential returns c, which Sources.fresh has refreshed.
 func (f *oauthForge) credential(_ context.Context, _ *assay.Installation, _ *assay.Repository, c Credential, _ permissions) (Credential, error) {
 	if c.Token == "" {
 		return c, f.trouble("needs a credential; connect it again")
@@ -157,13 +157,14 @@ func (f *oauthForge) event(header http.Header, body []byte) (*Event, error) {
 
 // Times of refreshing tokens.
 const (
-	refreshEarly = 5 * time.Minute  // before a token expires: a clone has to end before
-	refreshClaim = 30 * time.Second // after which another process may refresh
+	refreshEarly = 5 * time.Minute  // before a token expires, so that a clone ends in time
+	refreshClaim = 30 * time.Second // another process may refresh after it
 	refreshPoll  = time.Second
 )
 
-// fresh returns the credential of an installation with a token that does not expire soon. Processes agree by the stored
-// credential on the one that refreshes, because a host may revoke all tokens when a refresh token is used twice.
+// fresh returns the credential of an installation with a token that does not expire soon. Only one process refreshes
+// it, because a host may revoke all tokens if a refresh token is used twice: it first records a claim in the stored
+// credential.
 func (s *Sources) fresh(ctx context.Context, i *assay.Installation, f *oauthForge) (Credential, error) {
 	for {
 		c, err := s.Open(i)
@@ -189,7 +190,7 @@ func (s *Sources) fresh(ctx context.Context, i *assay.Installation, f *oauthForg
 	}
 }
 
-// refresh refreshes a credential, unless another process has begun to.
+// refresh refreshes a credential and stores it. It returns done=false if another process is refreshing the credential.
 func (s *Sources) refresh(ctx context.Context, i *assay.Installation, c Credential, f *oauthForge) (done bool, fresh Credential, err error) {
 	claim := c
 	claim.Refreshing = s.now()
@@ -200,7 +201,7 @@ func (s *Sources) refresh(ctx context.Context, i *assay.Installation, c Credenti
 	if ok, err := s.store.ReplaceCredential(ctx, i.OrganizationID, i.ID, i.Credential, claimed); err != nil || !ok {
 		return false, c, err
 	}
-	// Save the new token even if the run is cancelled meanwhile: the old token is void then.
+	// Store the new token even if the run is canceled, since the host has revoked the old one.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refreshClaim/2)
 	defer cancel()
 	next, err := f.refresh(ctx, c)

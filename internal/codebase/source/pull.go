@@ -39,18 +39,18 @@ type pullAnswer struct {
 	} `json:"head"`
 }
 
-// paths returns the path of the list of pull requests of a repository, and the parameters that select the open ones.
+// pulls returns the path of the list of pull requests of a repository, and the parameters that select the open ones.
 func (h *forgeHost) pulls(r *assay.Repository, branch string) (path, query string) {
 	if h.kind == KindGitLab {
 		return "/projects/" + url.PathEscape(r.FullName) + "/merge_requests",
 			url.Values{"state": {"opened"}, "source_branch": {branch}, "per_page": {"50"}}.Encode()
 	}
 	owner, _, _ := strings.Cut(r.FullName, "/")
-	// Gitea ignores head, GitHub limit.
+	// Gitea ignores head, and GitHub ignores limit.
 	return "/repos/" + r.FullName + "/pulls", url.Values{"state": {"open"}, "head": {owner + ":" + branch}, "limit": {"50"}, "per_page": {"50"}}.Encode()
 }
 
-// pull returns the pull request in a response, with a URL that the host cannot choose.
+// pull returns the pull request in an answer. Its URL is built from known parts, so that the host cannot choose it.
 func (h *forgeHost) pull(r *assay.Repository, a *pullAnswer) (*Pull, error) {
 	p := &Pull{Number: max(a.Number, a.IID), State: assay.PullClosed}
 	page := "/pull/"
@@ -73,7 +73,7 @@ func (h *forgeHost) pull(r *assay.Repository, a *pullAnswer) (*Pull, error) {
 	return p, nil
 }
 
-// propose opens the pull request of a change, or updates the open one of its branch.
+// propose opens a pull request for a change, or updates the open pull request of the same branch.
 func (h *forgeHost) propose(ctx context.Context, r *assay.Repository, token string, ch *Change) (*Pull, error) {
 	list, query := h.pulls(r, ch.Branch)
 	var open *pullAnswer
@@ -113,7 +113,7 @@ func (h *forgeHost) propose(ctx context.Context, r *assay.Repository, token stri
 	return h.pull(r, &made)
 }
 
-// Pull returns a pull request of a repository. The source host has to have an API.
+// Pull returns a pull request of a repository. It returns an error if the source host has no API.
 func (s *Sources) Pull(ctx context.Context, i *assay.Installation, r *assay.Repository, number int) (*Pull, error) {
 	_, c, f, err := s.access(ctx, i, r, toFollow)
 	if err != nil {

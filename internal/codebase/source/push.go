@@ -17,8 +17,8 @@ import (
 // BranchPrefix begins the names of the branches that runs push.
 const BranchPrefix = "assay/"
 
-// committer is the author and committer of pushed commits. A branch whose newest commit has another one belongs to
-// somebody else's work and is not replaced.
+// committer is the author and committer of pushed commits. A branch whose newest commit has another committer contains
+// other work and is not replaced.
 const committer = "assay <assay@users.noreply.invalid>"
 
 // Change is the change that a run publishes.
@@ -29,7 +29,7 @@ type Change struct {
 	Title  string // one line of plain text
 	Body   string // of the pull request, Markdown
 	Files  []File
-	Time   time.Time // of the commit, so that a repetition makes the same commit
+	Time   time.Time // time of the commit, so that a retry creates the same commit
 }
 
 // File is a file after a change.
@@ -44,9 +44,9 @@ type Published struct {
 	Pull   *Pull // nil if the source host has no API
 }
 
-// Publish pushes a change to a branch of its own and opens a pull request where the source host has an API. It replaces
-// the branch and updates the open pull request of an earlier change with the same branch. It may write below dir, an
-// empty directory that the caller removes. The installation has to allow it.
+// Publish pushes a change to its branch, and opens a pull request if the source host has an API. It replaces the branch
+// and updates the open pull request of an earlier change with the same branch. It may write below dir, an empty
+// directory that the caller removes. It returns an error if the installation has no write access.
 func (s *Sources) Publish(ctx context.Context, i *assay.Installation, r *assay.Repository, ch *Change, dir string) (*Published, error) {
 	if !i.Write {
 		return nil, assay.Errorf(assay.CodeUnprocessable, "the installation gives no write access")
@@ -87,7 +87,7 @@ func (g *git) push(ctx context.Context, r *remote, c Credential, ch *Change, dir
 		return "", err
 	}
 	if err := p.fetch(ch.Commit); err != nil {
-		// Some hosts give only tips of branches.
+		// Some hosts serve only the tips of branches.
 		if err := p.fetch("refs/heads/" + ch.Base); err != nil {
 			return "", err
 		}
@@ -122,11 +122,11 @@ func (g *git) push(ctx context.Context, r *remote, c Credential, ch *Change, dir
 			return "", assay.Errorf(assay.CodeUnprocessable, "the branch %s has commits of others; merge or delete it first", ch.Branch)
 		}
 	}
-	// The remote refuses if the branch has changed since.
+	// The remote rejects the push if the branch has changed since ls-remote.
 	return commit, p.run(ctx, p.dir, nil, "push", "--quiet", "--no-verify", "--no-recurse-submodules", "--force-with-lease="+ref+":"+old, "--", r.String(), commit+":"+ref)
 }
 
-// moved returns err, or the error for a commit that the branch no longer has at its tip.
+// moved returns err, or if it is nil, the error that the commit is no longer the tip of its branch.
 func moved(err error) error {
 	if err == nil {
 		err = assay.Errorf(assay.CodeUnprocessable, "the branch has moved on meanwhile; start the run again")
@@ -141,11 +141,11 @@ type pusher struct {
 	dir string
 }
 
-func (p *pusher) fetch(what string) error {
-	return p.run(p.ctx, p.dir, nil, "fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", "--", p.remote.String(), what)
+func (p *pusher) fetch(revision string) error {
+	return p.run(p.ctx, p.dir, nil, "fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", "--", p.remote.String(), revision)
 }
 
-// line runs a command whose output is one line.
+// line runs a command and returns its output, without surrounding white space.
 func (p *pusher) line(input []byte, args ...string) (string, error) {
 	out := &sandbox.Buffer{Max: maxRefs}
 	err := p.runInput(p.ctx, p.dir, input, out, args...)
@@ -181,7 +181,7 @@ func (p *pusher) commit(ch *Change) (string, error) {
 	return p.line([]byte(text), "hash-object", "-w", "-t", "commit", "--stdin")
 }
 
-// mode returns the mode of a file in a commit, or that of a new file.
+// mode returns the mode of a file in a commit, or the mode of a new file if the commit does not contain it.
 func (p *pusher) mode(commit, path string) (string, error) {
 	const regular, executable = "100644", "100755"
 	if !filepath.IsLocal(filepath.FromSlash(path)) || strings.ContainsAny(path, "\x00") {

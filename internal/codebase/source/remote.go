@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// remote is a clone URL whose parts git, curl and ssh read alike.
+// remote is a clone URL that git, curl and ssh parse in the same way.
 type remote struct {
 	scheme string // https, ssh or file
 	user   string // of ssh
@@ -29,7 +29,8 @@ var (
 	remotePath = regexp.MustCompile(`^(/[A-Za-z0-9_~.+@-][A-Za-z0-9_~.+@%-]*)+$`)
 )
 
-// parseRemote parses a clone URL: https, ssh, or user@host:path. It rejects URLs that different programs read differently.
+// parseRemote parses a clone URL: https, ssh, or user@host:path. It rejects URLs that git, curl and ssh may parse
+// differently.
 func parseRemote(s string) (*remote, error) {
 	bad := func(text string) (*remote, error) { return nil, unprocessable("url", text) }
 	if len(s) > maxURL {
@@ -77,7 +78,7 @@ func parseRemote(s string) (*remote, error) {
 	return r, nil
 }
 
-// authority returns host and port as in a URL.
+// authority returns the host and the port as in a URL.
 func (r *remote) authority() string {
 	if r.port != "" {
 		return net.JoinHostPort(r.host, r.port)

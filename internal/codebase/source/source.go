@@ -20,9 +20,9 @@ const (
 	KindLocal = "local"
 )
 
-// Request asks to connect a repository, or the repositories of a directory.
+// Request is a request to connect a repository, or the repositories of a directory.
 type Request struct {
-	Organization string // its id
+	Organization string // id of the organization
 	Kind         string
 	URL          string // clone URL of KindGit, absolute path of KindLocal
 	Credential   Credential
@@ -31,29 +31,29 @@ type Request struct {
 // Connection identifies a source, with its credential.
 type Connection struct {
 	Provider     string
-	ExternalID   string // at a provider with an API
+	ExternalID   string // id at a provider with an API
 	Account      string
-	OwnerID      int64               // of an organization of KindGitHub: the id of the user
-	Credential   Credential          // completed with data of the host, such as its SSH host keys
+	OwnerID      int64               // for an organization of KindGitHub: id of the user that connected it
+	Credential   Credential          // includes data from the host, such as its SSH host keys
 	Repositories []*assay.Repository // FullName, URL, DefaultBranch and Access are set
 }
 
 // Want selects the commit to check out.
 type Want struct {
-	Ref    string // name of a branch, "" for the default branch
-	Commit string // if the source still has it, "" for the newest
+	Ref    string // name of a branch; "" for the default branch
+	Commit string // used if the source still has it; "" for the newest commit
 }
 
 // Checkout is a commit of a repository in a directory.
 type Checkout struct {
-	Dir           string // to be read only
+	Dir           string // must not be changed
 	DefaultBranch string // "" if the source has none
 	Commit        string // "" if the source has none
 }
 
 // Host is a kind of source. Its errors have a code and a message for the caller. It is safe for concurrent use.
 type Host interface {
-	// Connect checks that a source can be read.
+	// Connect checks that a source can be read, and returns the data to store.
 	Connect(ctx context.Context, r *Request) (*Connection, error)
 	// Checkout makes the files of a repository readable. It may write below dir, an empty directory that the caller
 	// removes.
@@ -62,7 +62,7 @@ type Host interface {
 
 // Limits limit a checkout.
 type Limits struct {
-	Bytes int64         // of the packed objects, and of the files
+	Bytes int64         // limit of the packed objects, and of the files
 	Files int           // in the commit
 	Time  time.Duration // of a command
 }
@@ -71,40 +71,40 @@ type Limits struct {
 type Config struct {
 	Roots        []string // directories below which KindLocal may read
 	PrivateHosts bool     // allow addresses of loopback, private and link-local networks
-	CAFile       string   // CAs for hosts, PEM; "": the system's
+	CAFile       string   // CA certificates for hosts in PEM; "" for those of the system
 	Limits       Limits
-	Forges       map[string]ForgeConfig // by kind; those without a ClientID are not configured
-	Store        CredentialStore        // of credentials that are refreshed
+	Forges       map[string]ForgeConfig // by kind; a host without a ClientID is not configured
+	Store        CredentialStore        // for refreshed credentials
 	Now          func() time.Time       // default time.Now
 	WorkDir      string                 // for private directories of commands
 	Secret       auth.Secret            // encrypts credentials; "" rejects sources with a credential
 	Logger       *slog.Logger
 }
 
-// CredentialStore is the part of assay.CodebaseStore that keeps refreshed credentials.
+// CredentialStore is the part of assay.CodebaseStore that stores refreshed credentials.
 type CredentialStore interface {
 	Installations(ctx context.Context, organizationID string) ([]*assay.Installation, error)
 	ReplaceCredential(ctx context.Context, organizationID, id string, old, credential []byte) (bool, error)
 }
 
-// Sources are the known kinds of sources.
+// Sources provides access to all kinds of sources. It is safe for concurrent use.
 type Sources struct {
 	hosts    map[string]Host
-	forges   map[string]forge // the configured ones
+	forges   map[string]forge // only configured kinds
 	store    CredentialStore
 	now      func() time.Time
 	box      *seal.Box
-	connects *fair.Semaphore // for connections under test, by organization
+	connects *fair.Semaphore // limits concurrent calls of connect by organization
 }
 
 const (
-	maxConnects    = 16               // connections under test
-	maxOwnConnects = 2                // of them of an organization
-	connectTimeout = 13 * time.Second // of one of them
-	connectWait    = 15 * time.Second // for one of them to end; with connectTimeout shorter than callers wait
+	maxConnects    = 16               // concurrent calls of connect
+	maxOwnConnects = 2                // concurrent calls of connect for an organization
+	connectTimeout = 13 * time.Second // of a call of connect
+	connectWait    = 15 * time.Second // for another call to end; connectWait+connectTimeout is shorter than callers wait
 )
 
-// New returns the sources. git must be installed for their use, not for New.
+// New returns Sources for a configuration. Its methods need git, but New does not.
 func New(cfg Config) (*Sources, error) {
 	box, err := seal.New(cfg.Secret, sealPurpose)
 	if err != nil {
@@ -145,8 +145,8 @@ func New(cfg Config) (*Sources, error) {
 	return s, nil
 }
 
-// try returns the result of connect, within the limits for connections under test of an organization and for their time.
-// slow is the error if the time ends.
+// try calls connect with a timeout, and limits the number of concurrent calls. It returns the error slow after the
+// timeout.
 func (s *Sources) try(ctx context.Context, organization string, slow error, connect func(context.Context) (*Connection, error)) (*Connection, error) {
 	wait, stop := context.WithTimeout(ctx, connectWait)
 	err := s.connects.Acquire(wait, organization)
@@ -180,7 +180,8 @@ func (s *Sources) Connect(ctx context.Context, r *Request) (*Connection, error) 
 	return s.try(ctx, r.Organization, slow, func(ctx context.Context) (*Connection, error) { return h.Connect(ctx, r) })
 }
 
-// Checkout makes the files of a repository readable. It may write below dir, an empty directory that the caller removes.
+// Checkout makes the files of a repository readable. It may write below dir, an empty directory that the caller
+// removes.
 func (s *Sources) Checkout(ctx context.Context, i *assay.Installation, r *assay.Repository, w Want, dir string) (*Checkout, error) {
 	kind, c, _, err := s.access(ctx, i, r, toRead)
 	if err != nil {
@@ -193,7 +194,8 @@ func (s *Sources) Checkout(ctx context.Context, i *assay.Installation, r *assay.
 	return h.Checkout(ctx, r, c, w, dir)
 }
 
-// access returns how to reach a repository: the kind of its Host and the credential, and the forge if it has one.
+// access returns the kind of the Host that reads a repository, the credential, and the forge, which is nil if the host
+// has no API.
 func (s *Sources) access(ctx context.Context, i *assay.Installation, r *assay.Repository, p permissions) (kind string, c Credential, f forge, err error) {
 	if f = s.forges[i.Provider]; f != nil {
 		c, err = s.forgeCredential(ctx, i, r, f, p)
@@ -203,7 +205,7 @@ func (s *Sources) access(ctx context.Context, i *assay.Installation, r *assay.Re
 	return i.Provider, c, nil, err
 }
 
-// forgeCredential returns the credential of git and the API for a repository of a host with an API.
+// forgeCredential returns the credential for a repository of a host with an API, for both git and the API.
 func (s *Sources) forgeCredential(ctx context.Context, i *assay.Installation, r *assay.Repository, f forge, p permissions) (c Credential, err error) {
 	if i.Status == assay.InstallationSuspended {
 		return c, assay.Errorf(assay.CodeUnprocessable, "the installation is suspended at the source host")
