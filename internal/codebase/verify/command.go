@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// maxManifest is the number of bytes of a manifest that are read.
+// maxManifest is the maximum number of bytes that are read of a manifest.
 const maxManifest = 1 << 20
 
 // maxModules limits the directories in which tests run.
@@ -24,10 +24,10 @@ const maxModules = 8
 type manifest struct {
 	name    string
 	command string
-	ok      func(text []byte) bool // nil: always
+	ok      func(text []byte) bool // whether the command applies; nil: always
 }
 
-// manifests are in the order of preference.
+// manifests are the known manifests in order of preference.
 var manifests = []manifest{
 	{"go.mod", "go test ./...", nil},
 	{"package.json", "npm test --silent", hasTestScript},
@@ -48,8 +48,9 @@ func hasTestScript(text []byte) bool {
 	return json.Unmarshal(text, &p) == nil && p.Scripts["test"] != "" && !strings.Contains(p.Scripts["test"], "no test specified")
 }
 
-// suggest returns a command for the tests of the modules that changed, or else of the module in the root, or "". A
-// file belongs to the nearest directory above it that has a manifest.
+// suggest returns a command that runs the tests of the changed modules. If no module changed, it returns the command
+// for the module in the root, or "" if there is none. A file belongs to the module in the nearest directory with a
+// manifest.
 func suggest(ctx context.Context, before, after fs.FS) (string, error) {
 	changed, err := changedFiles(ctx, before, after)
 	if err != nil {
@@ -80,7 +81,7 @@ func suggest(ctx context.Context, before, after fs.FS) (string, error) {
 	return strings.Join(parts, " && "), nil
 }
 
-// module returns the nearest directory with a manifest, from dir upwards, and its command.
+// module returns the nearest directory with a manifest, from dir upwards, and the command for it.
 func module(tree fs.FS, dir string) (string, string) {
 	for ; ; dir = path.Dir(dir) {
 		for _, m := range manifests {
@@ -107,7 +108,8 @@ func read(tree fs.FS, name string) ([]byte, error) {
 // quote quotes a word for the shell.
 func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
-// changedFiles returns the regular files that differ between two trees, files of the second first.
+// changedFiles returns the regular files that differ between two trees: first those in after, then those only in
+// before.
 func changedFiles(ctx context.Context, before, after fs.FS) (changed []string, err error) {
 	walk := func(tree, other fs.FS, compare bool) error {
 		return fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
@@ -134,7 +136,7 @@ func changedFiles(ctx context.Context, before, after fs.FS) (changed []string, e
 	return changed, walk(before, after, false)
 }
 
-// sameFile reports whether the other tree has the file too, with the same contents if compare is set.
+// sameFile reports whether the other tree has the file. If compare is set, the contents must be equal, too.
 func sameFile(tree, other fs.FS, name string, compare bool) (bool, error) {
 	info, err := fs.Lstat(other, name)
 	if errors.Is(err, fs.ErrNotExist) {

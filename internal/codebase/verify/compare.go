@@ -12,8 +12,8 @@ import (
 	"assay/internal/report"
 )
 
-// service is the report on a service. Several entries of the same name, such as those of several
-// versions, are one service: a rule that fails for one of them fails, and the lowest score counts.
+// service is the result for a service. Entries with the same name, such as different versions, are merged: a rule that
+// fails for one of them fails, and the lowest score is used.
 type service struct {
 	rules map[string]State
 	score *float64
@@ -43,25 +43,25 @@ func services(r *report.Report) map[string]*service {
 	return all
 }
 
-// renamed renames the only service that disappeared to the only one that appeared: a change may give a service its
-// name.
-func renamed(before, after map[string]*service) {
-	gone, come := missing(before, after), missing(after, before)
-	if len(gone) == 1 && len(come) == 1 {
-		before[come[0]] = before[gone[0]]
-		delete(before, gone[0])
+// matchRenamed matches a service that disappeared with a service that appeared, if there is one of each: the change may
+// have set the name of the service. It renames the entry in before.
+func matchRenamed(before, after map[string]*service) {
+	removed, added := missing(before, after), missing(after, before)
+	if len(removed) == 1 && len(added) == 1 {
+		before[added[0]] = before[removed[0]]
+		delete(before, removed[0])
 	}
 }
 
-// missing returns the names of a that b does not have, sorted.
+// missing returns the names of a that are not in b, sorted.
 func missing(a, b map[string]*service) []string {
 	return lists.Filter(slices.Sorted(maps.Keys(a)), func(name string) bool { return b[name] == nil })
 }
 
-// compare compares the telemetry of both runs of the tests and sets the status.
+// compare compares the telemetry of the two runs of the tests, and sets the status.
 func (r *Result) compare(o *Options, first, second *report.Report) {
 	before, after := services(first), services(second)
-	renamed(before, after)
+	matchRenamed(before, after)
 	names := maps.Clone(before)
 	maps.Copy(names, after)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
@@ -89,8 +89,9 @@ func (r *Result) compareService(name string, before, after *service) {
 	r.Scores = append(r.Scores, Score{Service: name, Pair: Pair[*float64]{before.score, after.score}})
 }
 
-// assess returns the status of a change whose tests passed before, and the reason.
-func (r *Result) assess(o *Options, gone []string) (Status, string) {
+// assess returns the status and the reason of a change whose tests passed before the change. removed are the services
+// without telemetry after it.
+func (r *Result) assess(o *Options, removed []string) (Status, string) {
 	switch {
 	case !r.Tests.After.Passed && o.Installs:
 		return Unverified, "after the change, " + r.Tests.After.why() + ": it adds dependencies, which tests without a network cannot install"
@@ -111,8 +112,8 @@ func (r *Result) assess(o *Options, gone []string) (Status, string) {
 	switch {
 	case before.Dropped || after.Dropped:
 		return TestsPass, "the tests send too much telemetry to compare"
-	case len(gone) > 0:
-		return TestsPass, "after the change, the tests send no telemetry of " + gone[0]
+	case len(removed) > 0:
+		return TestsPass, "after the change, the tests send no telemetry of " + removed[0]
 	case after.Spans+after.LogRecords+after.MetricPoints == 0:
 		return TestsPass, "the tests send no telemetry"
 	case len(o.Rules) == 0:
@@ -121,21 +122,21 @@ func (r *Result) assess(o *Options, gone []string) (Status, string) {
 		}
 		return TestsPass, "the tests send no other signal after the change"
 	}
-	mended := false
+	fixed := false
 	for _, rule := range r.Rules {
 		if rule.Before != Failed || !slices.Contains(o.Rules, rule.ID) {
 			continue
 		}
 		switch rule.After {
 		case Passed:
-			mended = true
+			fixed = true
 		case Failed:
 			return TestsPass, fmt.Sprintf("%s still fails for %s", rule.ID, rule.Service)
 		default:
 			return TestsPass, fmt.Sprintf("after the change, the tests send no telemetry that %s evaluates for %s", rule.ID, rule.Service)
 		}
 	}
-	if !mended {
+	if !fixed {
 		return TestsPass, "before the change, the telemetry of the tests fails none of the rules"
 	}
 	return Verified, ""

@@ -10,8 +10,8 @@ import (
 	"assay/internal/codebase/sandbox"
 )
 
-// environment returns the environment of the tests. Package managers must not try the network, and exporters send at
-// short intervals, because a test process may end soon.
+// environment returns the environment of the tests. It disables network access of package managers, and sets short
+// export intervals, because a test process may end early.
 func (v *Verifier) environment() []string {
 	return append([]string{
 		"PATH=" + v.path(), "LANG=C.UTF-8", "CI=true", "NO_COLOR=1",
@@ -23,7 +23,7 @@ func (v *Verifier) environment() []string {
 	}, v.Env...)
 }
 
-// path returns the directories of this process's path that the tests can see.
+// path returns PATH for the tests: the directories of this process's PATH that are in the container.
 func (v *Verifier) path() string {
 	var dirs []string
 	for _, dir := range append(filepath.SplitList(sandbox.Path()), "/usr/local/bin", "/usr/bin", "/bin") {

@@ -17,11 +17,10 @@ const (
 	maxCommand = 1000     // columns
 )
 
-// styles are escape sequences of terminals.
+// styles matches escape sequences of terminals.
 var styles = regexp.MustCompile(`\x1b\[[0-9;?]*[A-Za-z]`)
 
-// printable returns the output of tests without secrets and without characters that are invisible or control a
-// terminal.
+// printable returns the output of tests without secrets, invisible characters and control characters.
 func printable(output string) string {
 	var lines []string
 	for line := range strings.Lines(styles.ReplaceAllString(output, "")) {
@@ -33,5 +32,5 @@ func printable(output string) string {
 	return redact.Output(strings.Join(lines, "\n")) + "\n"
 }
 
-// oneLine returns a text of the repository or its telemetry as a short line without secrets.
+// oneLine returns a text of the repository or its telemetry as a single line without secrets, cut at maxText.
 func oneLine(text string) string { return report.Printable(sensitive.Clean([]byte(text)), maxText) }

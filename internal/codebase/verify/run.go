@@ -26,14 +26,14 @@ func (o *outcome) telemetry() *Telemetry {
 	return &Telemetry{Spans: t.Spans, LogRecords: t.LogRecords, MetricPoints: t.MetricDataPoints, Dropped: o.dropped}
 }
 
-// attempt is one run of the tests that has not ended.
+// attempt is one run of the tests in progress.
 type attempt struct {
 	*receiver
 	output sandbox.Tail
 	begin  time.Time
 }
 
-// end evaluates the telemetry. The processes of the tests have ended.
+// end evaluates the telemetry, after the processes of the tests have ended.
 func (a *attempt) end(ctx context.Context, exit sandbox.Exit) (*outcome, error) {
 	duration := time.Since(a.begin)
 	requests, dropped := a.close()
@@ -50,8 +50,8 @@ var (
 	exitTime = sandbox.Exit{Code: -1, Limit: "time"}
 )
 
-// run runs the tests of the trees before and after a change; of the latter only if the former pass. With an error, it
-// returns the outcomes that there are.
+// run runs the tests before and after a change. It skips the second run if the first one fails. If it returns an error,
+// it also returns the outcomes so far.
 func (v *Verifier) run(ctx context.Context, command string, progress func(string), before, after fs.FS) (outcomes []*outcome, err error) {
 	var attempts [2]attempt
 	for i := range attempts {
@@ -62,7 +62,7 @@ func (v *Verifier) run(ctx context.Context, command string, progress func(string
 		defer a.close()
 		a.output.Max, a.begin = maxOutput, time.Now()
 	}
-	now := func() *attempt { return &attempts[len(outcomes)] }
+	current := func() *attempt { return &attempts[len(outcomes)] }
 	limited, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	limit := cmp.Or(v.Time, DefaultTime)
@@ -76,16 +76,16 @@ func (v *Verifier) run(ctx context.Context, command string, progress func(string
 		Ports: []int{portHTTP, portGRPC},
 		Serve: func(listeners []net.Listener) {
 			progress([]string{"tests before the change", "tests after the change"}[len(outcomes)])
-			now().begin = time.Now()
-			now().serve(listeners)
+			current().begin = time.Now()
+			current().serve(listeners)
 		},
-		Output: writer(func(p []byte) (int, error) { return now().output.Write(p) }),
+		Output: writer(func(p []byte) (int, error) { return current().output.Write(p) }),
 		Ended: func(exit sandbox.Exit) bool {
 			if !timer.Stop() {
 				exit = exitTime
 			}
 			var o *outcome
-			if o, failed = now().end(ctx, exit); failed != nil {
+			if o, failed = current().end(ctx, exit); failed != nil {
 				return false
 			}
 			outcomes = append(outcomes, o)
@@ -104,14 +104,14 @@ func (v *Verifier) run(ctx context.Context, command string, progress func(string
 	case !errors.Is(err, errTime):
 		return outcomes, err
 	}
-	o, err := now().end(ctx, exitTime)
+	o, err := current().end(ctx, exitTime)
 	if err != nil {
 		return outcomes, err
 	}
 	return append(outcomes, o), nil
 }
 
-// writer is a function that writes.
+// writer is a function that implements io.Writer.
 type writer func(p []byte) (int, error)
 
 func (w writer) Write(p []byte) (int, error) { return w(p) }

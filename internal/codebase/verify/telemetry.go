@@ -20,7 +20,7 @@ import (
 const (
 	maxTelemetry      = 32 << 20 // bytes, uncompressed
 	maxRequests       = 20_000
-	maxInvalid        = 2_000    // requests that are not stored, those in progress included
+	maxInvalid        = 2_000    // requests that are not stored, including those in flight
 	maxTraffic        = 64 << 20 // bytes of all connections in both directions
 	maxRequest        = 4 << 20  // bytes, uncompressed
 	maxConnections    = 64
@@ -29,8 +29,8 @@ const (
 	traceMemory       = 64 << 20
 	portGRPC          = 4317
 	portHTTP          = 4318
-	requestOverhead   = 100     // bytes that a stored request needs besides its own
-	connectOverhead   = 2 << 10 // bytes of traffic that a connection counts besides its own
+	requestOverhead   = 100     // bytes that a stored request takes in addition to its body
+	connectOverhead   = 2 << 10 // bytes of traffic that are counted for a connection, in addition to its data
 	organizationInRun = "tests"
 )
 
@@ -40,7 +40,7 @@ type receiver struct {
 	servers sync.WaitGroup
 
 	mu       sync.Mutex
-	begun    int // requests, also invalid ones
+	begun    int // requests, including invalid ones
 	requests []offline.Input
 	bytes    int
 	traffic  int
@@ -65,8 +65,8 @@ func (r *receiver) serve(listeners []net.Listener) {
 	}
 }
 
-// listener is a listener whose connections count as traffic. It closes them, and itself, when there is too much: requests
-// that are refused, whatever they are, take the processor of the server, which nothing limits.
+// listener is a listener that counts the traffic of its connections. It closes the connections and itself at
+// maxTraffic, since rejected requests use CPU time of the server, which has no other limit.
 type listener struct {
 	net.Listener
 	receiver *receiver
@@ -78,7 +78,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !l.receiver.move(connectOverhead) {
+	if !l.receiver.count(connectOverhead) {
 		_, _ = c.Close(), l.Listener.Close()
 		return nil, net.ErrClosed
 	}
@@ -93,7 +93,7 @@ type conn struct {
 // Read implements net.Conn.
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if !c.receiver.move(n) {
+	if !c.receiver.count(n) {
 		_ = c.Close()
 		return 0, errTooMuch
 	}
@@ -102,15 +102,15 @@ func (c *conn) Read(p []byte) (int, error) {
 
 // Write implements net.Conn.
 func (c *conn) Write(p []byte) (int, error) {
-	if !c.receiver.move(len(p)) {
+	if !c.receiver.count(len(p)) {
 		_ = c.Close()
 		return 0, errTooMuch
 	}
 	return c.Conn.Write(p)
 }
 
-// move counts traffic and reports whether there may be more.
-func (r *receiver) move(bytes int) bool {
+// count counts traffic, and reports whether it is within maxTraffic.
+func (r *receiver) count(bytes int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.traffic += bytes; r.traffic > maxTraffic {
@@ -121,7 +121,8 @@ func (r *receiver) move(bytes int) bool {
 
 var errTooMuch = assay.Errorf(assay.CodeTooLarge, "the tests send too much telemetry")
 
-// admit admits a request to the limits, before its body is read and uncompressed.
+// admit applies the limits to a request before its body is read and uncompressed. It is the authentication of the
+// receiver.
 func (r *receiver) admit(context.Context, string, string) (*assay.Principal, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,16 +153,16 @@ func (r *receiver) Ingest(ctx context.Context, _ string, signal wire.Signal, bod
 	return "", nil
 }
 
-// close stops the receiver and returns the received data, and whether there was more.
+// close stops the receiver. It returns the stored requests, and whether others were dropped.
 func (r *receiver) close() ([]offline.Input, bool) {
-	_ = r.Shutdown(context.Background()) // ends: the senders are dead
+	_ = r.Shutdown(context.Background()) // does not block, since the senders have exited
 	r.servers.Wait()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.requests, r.dropped
 }
 
-// evaluate evaluates telemetry by the rules.
+// evaluate evaluates telemetry with the rules. Without requests, it returns an empty report.
 func evaluate(ctx context.Context, requests []offline.Input) (*report.Report, error) {
 	if len(requests) == 0 {
 		return &report.Report{}, nil

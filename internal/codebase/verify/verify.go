@@ -22,13 +22,13 @@ const (
 	DefaultTime      = 5 * time.Minute
 )
 
-// Verifier runs the tests of a repository before and after a change and compares them and their telemetry. A zero field
-// selects the default. It is safe for concurrent use.
+// Verifier runs the tests of a repository before and after a change, and compares their results and their telemetry. A
+// zero field selects the default. A Verifier is safe for concurrent use.
 type Verifier struct {
-	Memory    int64         // bytes of all processes of the tests, not counting their files
+	Memory    int64         // bytes of all processes of the tests, without their files
 	Disk      int64         // bytes of the files of the tests, which are in memory
-	Processes int           // and threads
-	Time      time.Duration // limit of the tests, each time
+	Processes int           // maximum number of processes and threads
+	Time      time.Duration // time limit of a run of the tests
 	ReadOnly  []string      // absolute directories with toolchains and caches, which the tests may read
 	Env       []string      // variables for the tests, such as GOMODCACHE
 }
@@ -38,19 +38,19 @@ type Status string
 
 // The outcomes.
 const (
-	Verified   Status = "verified"   // the tests and the rules that the change is to mend pass
-	TestsPass  Status = "tests pass" // before and after; telemetry proves nothing
+	Verified   Status = "verified"   // the tests pass, and so do the rules that the change should fix
+	TestsPass  Status = "tests pass" // the tests pass before and after the change, but the telemetry proves no improvement
 	Unverified Status = "unverified" // the tests could not run, failed before the change, or lack its dependencies
 	Rejected   Status = "rejected"   // a test or a rule that passed fails, or a score falls
 )
 
-// Options are a change to verify.
+// Options describes the change to verify.
 type Options struct {
-	Before, After string   // directories with the repository before and after the change, which stay as they are
-	Command       string   // shell command that runs the tests; "": the one that the manifests suggest
-	Rules         []string // ids of the rules that the change is to mend; none: it is to add telemetry
-	// Installs is set when the change adds dependencies. Tests have no network to install them, so that their failure
-	// says nothing.
+	Before, After string   // directories with the repository before and after the change; they are only read
+	Command       string   // shell command that runs the tests; "" selects a command by the manifests
+	Rules         []string // ids of the rules that the change should fix; empty if it should add telemetry
+	// Installs is set if the change adds dependencies. The tests have no network to install them, so a failure after
+	// the change is inconclusive.
 	Installs bool
 	Progress func(string) // may be nil
 }
@@ -66,7 +66,7 @@ type Result struct {
 	Telemetry Pair[*Telemetry] `json:"telemetry"`
 }
 
-// Pair has the values before and after the change. A nil value means that the tests did not run.
+// Pair has the values before and after the change. A value is nil if the tests did not run.
 type Pair[T any] struct {
 	Before T `json:"before"`
 	After  T `json:"after"`
@@ -76,7 +76,7 @@ type Pair[T any] struct {
 type Tests struct {
 	Passed   bool    `json:"passed"`
 	ExitCode int     `json:"exit_code"`
-	Limit    string  `json:"limit,omitempty"` // that ended them: time, memory or files
+	Limit    string  `json:"limit,omitempty"` // limit that ended the tests: time, memory or files
 	Duration float64 `json:"duration_seconds"`
 	Output   string  `json:"output,omitempty"` // the last lines, without secrets
 }
@@ -98,7 +98,7 @@ const (
 	NotEvaluated State = "not evaluated"
 )
 
-// Score is the score of a service. nil means that no rule was evaluated.
+// Score is the score of a service before and after the change. It is nil if no rule was evaluated.
 type Score struct {
 	Service string `json:"service"`
 	Pair[*float64]
@@ -109,7 +109,7 @@ type Telemetry struct {
 	Spans        uint64 `json:"spans"`
 	LogRecords   uint64 `json:"log_records"`
 	MetricPoints uint64 `json:"metric_points"`
-	Dropped      bool   `json:"dropped,omitempty"` // there was more than the limit
+	Dropped      bool   `json:"dropped,omitempty"` // some was dropped because of a limit
 }
 
 // Available reports why this machine cannot run tests, or nil if it can.
