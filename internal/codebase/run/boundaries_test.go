@@ -57,7 +57,8 @@ func receive(ctx context.Context, cfg kafka.ConfigMap) {
 	"process.go": "package main\n\nimport \"github.com/confluentinc/confluent-kafka-go/v2/kafka\"\n\nfunc process(m *kafka.Message) {}\n",
 }
 
-// newQueue returns a world whose repository has queueProgram, and the texts of its files after the mechanical instrumentation.
+// newQueue returns a world whose repository has queueProgram, and the texts of its files after the mechanical
+// instrumentation.
 func newQueue(t *testing.T, files map[string]string) (*world, map[string]string) {
 	w, _ := newShop(t)
 	write := func(dir string) (err error) {
@@ -180,8 +181,8 @@ func TestModelInstruments(t *testing.T) {
 	require.Len(t, model.Requests(), 2, "the minimum uses no model")
 }
 
-// TestModelLeaves has models that do not instrument the boundary, or not well. The mechanical change is published without
-// theirs, and the step says what was tried.
+// TestModelLeaves has models that do not instrument the boundary, or not well. The mechanical change is published
+// without theirs, and the step says what was tried.
 func TestModelLeaves(t *testing.T) {
 	for name, c := range map[string]struct {
 		calls  func(t *testing.T, text string) []llmtest.Call
@@ -288,8 +289,8 @@ func TestModelAlone(t *testing.T) {
 	require.Len(t, w.published, 1)
 }
 
-// TestInstrumentationTakeover kills a worker that has paid for the change at a boundary. Another one continues and pays for
-// nothing again.
+// TestInstrumentationTakeover kills a worker that has paid for the change at a boundary. Another one continues and pays
+// for nothing again.
 func TestInstrumentationTakeover(t *testing.T) {
 	for _, phase := range []string{"saved patch", "second boundary", "verify", "publish"} {
 		t.Run(phase, func(t *testing.T) {

@@ -32,33 +32,33 @@ type Verifier interface {
 	Verify(ctx context.Context, o verify.Options) (*verify.Result, error)
 }
 
-// change is the change of a run to the code.
+// change is the change that a run makes to the code.
 type change struct {
 	changeInput
 	*worker.Response
-	missing []string // ids of findings that the code no longer has
+	missing []string // ids of requested findings that the code no longer has
 }
 
 // changeResult is the result of a run that changes code, as callers see it.
 type changeResult struct {
-	FindingCount   int           `json:"finding_count"` // that the change fixes
-	Branch         *string       `json:"branch"`        // that was pushed
-	Commit         *string       `json:"commit_sha"`    // newest one of the branch
+	FindingCount   int           `json:"finding_count"` // findings that the change fixes
+	Branch         *string       `json:"branch"`        // pushed branch
+	Commit         *string       `json:"commit_sha"`    // newest commit of the branch
 	PullRequestURL *string       `json:"pull_request_url"`
-	PatchURL       *string       `json:"patch_url"` // set when it is read
+	PatchURL       *string       `json:"patch_url"` // set when the result is read
 	Verification   *verification `json:"verification"`
 
 	Fixed []string `json:"fixed_finding_ids"`
 	Left  []string `json:"left_finding_ids"`
-	// Steps are the parts of an instrumentation or migration, and tasks that it leaves to people.
+	// Steps are the parts of an instrumentation or migration, including the manual steps that remain.
 	Steps        []patch.Step    `json:"steps,omitempty"`
-	Kind         instrument.Kind `json:"type,omitempty"` // of an instrumentation
+	Kind         instrument.Kind `json:"type,omitempty"` // for an instrumentation
 	Model        *modelResult    `json:"model,omitempty"`
 	FilesChanged int             `json:"files_changed"`
 	LinesAdded   int             `json:"lines_added"`
 	LinesRemoved int             `json:"lines_removed"`
 	Note         string          `json:"note,omitempty"` // why nothing was published
-	Preview      bool            `json:"preview"`        // the caller asked for the patch alone; without that, the run would have published it
+	Preview      bool            `json:"preview"`        // not published only because the caller requested a preview
 }
 
 // verification is the evidence for a change.
@@ -77,9 +77,9 @@ type reviewed struct {
 
 // changeInput is the input of a run that changes code.
 type changeInput struct {
-	FindingIDs []string        `json:"finding_ids,omitempty"`  // of a fix
-	Issue      int             `json:"issue_number,omitempty"` // at the source host, which the pull request of a fix refers to
-	Kind       instrument.Kind `json:"type,omitempty"`         // of an instrumentation
+	FindingIDs []string        `json:"finding_ids,omitempty"`  // for a fix
+	Issue      int             `json:"issue_number,omitempty"` // issue that the pull request of a fix refers to
+	Kind       instrument.Kind `json:"type,omitempty"`         // for an instrumentation
 	Publish    *bool           `json:"publish,omitempty"`      // nil: true
 }
 
@@ -133,7 +133,7 @@ func (j *job) stepChange(ctx context.Context, key string) (note string, err erro
 	}
 }
 
-// needChange makes the patch, unless that was done. The patch for a commit is always the same.
+// needChange makes the patch, unless j has it. The patch is the same for each execution on a commit.
 func (j *job) needChange(ctx context.Context) error {
 	if j.change != nil {
 		return nil
@@ -172,12 +172,12 @@ func (j *job) needChange(ctx context.Context) error {
 		return assay.Errorf(assay.CodeUnprocessable, "the patch has more than %d bytes", assay.MaxPatchBytes)
 	}
 	j.change = ch
-	j.result.of(ch)
+	j.result.setChange(ch)
 	return nil
 }
 
-// of sets the data of a change in a result.
-func (r *changeResult) of(ch *change) {
+// setChange sets the fields of the result that describe the change.
+func (r *changeResult) setChange(ch *change) {
 	r.FindingCount, r.FilesChanged = len(ch.Patch.Fixed), len(ch.Patch.Files)
 	r.Fixed = lists.Map(ch.Patch.Fixed, func(f review.Finding) string { return f.ID })
 	r.Left = append([]string{}, lists.Filter(ch.FindingIDs, func(id string) bool { return !slices.Contains(r.Fixed, id) })...)
@@ -195,7 +195,7 @@ func (r *changeResult) of(ch *change) {
 	}
 }
 
-// firstOpen returns the first step that is left, for an error.
+// firstOpen returns the first manual step as a suffix for an error message, or "".
 func firstOpen(steps []patch.Step) string {
 	for _, s := range steps {
 		if s.Open {
@@ -205,14 +205,14 @@ func firstOpen(steps []patch.Step) string {
 	return ""
 }
 
-// verify compares the code before and after the change: by a review, and by the tests of the repository.
+// verify verifies the change with a review and with the tests of the repository.
 func (j *job) verify(ctx context.Context) error {
 	if j.proved == nil {
 		_, v, err := j.prove(ctx, filepath.Join(j.dir, "after"))
 		if err != nil {
 			return err
 		}
-		// The code that an instrumentation or a migration adds is reviewed for the first time.
+		// Code that an instrumentation or a migration adds may have new findings.
 		if n := len(v.Review.Introduced); n > 0 && j.run.Type == assay.RunFix {
 			v.Status, v.Reason = verify.Rejected, "the review of the changed code has findings that were not there before"
 		}
@@ -222,7 +222,7 @@ func (j *job) verify(ctx context.Context) error {
 	return nil
 }
 
-// prove reviews and tests the change in a new directory.
+// prove writes the changed code to the new directory after, and reviews and tests it there.
 func (j *job) prove(ctx context.Context, after string) (*review.Report, *verification, error) {
 	if err := j.writeAfter(ctx, after, j.change.Patch.Files); err != nil {
 		return nil, nil, err
@@ -235,12 +235,13 @@ func (j *job) prove(ctx context.Context, after string) (*review.Report, *verific
 	return report, v, j.test(ctx, j.change, after, v)
 }
 
-// newVerification returns the evidence of a review alone.
+// newVerification returns a verification with a review and without tests.
 func newVerification(r reviewed) *verification {
 	return &verification{Review: r, Result: &verify.Result{Status: verify.Unverified, Reason: "this server runs no code of repositories"}}
 }
 
-// test adds the results of the repository's tests to the evidence, in the directory after a change.
+// test runs the tests of the repository before and after a change, and sets their result in v. after is the directory
+// with the changed code.
 func (j *job) test(ctx context.Context, ch *change, after string, v *verification) (err error) {
 	if j.cfg.Verifier != nil {
 		v.Result, err = j.cfg.Verifier.Verify(ctx, verify.Options{
@@ -251,9 +252,9 @@ func (j *job) test(ctx context.Context, ch *change, after string, v *verificatio
 	return err
 }
 
-// remark adds a note to the timeline, unless another process did. The run goes on without it.
+// remark adds a note to the timeline, unless another process has added it. The run continues if that fails.
 func (j *job) remark(ctx context.Context, phase, text string) {
-	if slices.Contains(j.noted, text) {
+	if slices.Contains(j.savedNotes, text) {
 		return
 	}
 	if err := j.update(ctx, assay.RunEvent{Name: "note", Message: text, Phase: phase}); err != nil {
@@ -261,7 +262,7 @@ func (j *job) remark(ctx context.Context, phase, text string) {
 	}
 }
 
-// rules returns the rules that the fixed findings lead to.
+// rules returns the rules that fail because of the fixed findings.
 func (ch *change) rules() []string {
 	var all []string
 	for _, f := range ch.Patch.Fixed {
@@ -271,8 +272,8 @@ func (ch *change) rules() []string {
 	return slices.Compact(all)
 }
 
-// compare compares the findings of the code before and after a change that is to fix some. The ids of findings depend on
-// equal ones before them in a file; numbers do not.
+// compare compares the findings before and after a change that should fix some of them. It compares the number of
+// findings for each check and file, since the id of a finding depends on equal findings before it in the file.
 func compare(findings, fixes []review.Finding, after *review.Report) reviewed {
 	type place struct{ check, file string }
 	count := func(findings []review.Finding) map[place]int {
@@ -311,7 +312,7 @@ func (j *job) writeAfter(ctx context.Context, dir string, files []patch.File) er
 		return err
 	}
 	defer to.Close()
-	if err := source.Copy(ctx, from, to, source.Limits{}); err != nil { // which the checkout observes
+	if err := source.Copy(ctx, from, to, source.Limits{}); err != nil { // the checkout has applied the limits
 		return fmt.Errorf("copy the repository: %w", err)
 	}
 	for _, f := range files {
@@ -329,7 +330,8 @@ func (j *job) writeAfter(ctx context.Context, dir string, files []patch.File) er
 	return nil
 }
 
-// publish pushes the change and proposes it, unless it was rejected or the installation gives no write access.
+// publish pushes the change and opens a pull request. It does not publish a rejected change or a preview, nor without
+// write access.
 func (j *job) publish(ctx context.Context) (note string, err error) {
 	if j.result.Verification == nil {
 		return "", errors.New("a change that was not verified cannot be published")
@@ -358,7 +360,7 @@ func (j *job) publish(ctx context.Context) (note string, err error) {
 		return "", err
 	}
 	published, err := j.cfg.Sources.Publish(ctx, j.installation, j.repository, ch, dir)
-	j.noteSource(ctx, err)
+	j.saveSourceState(ctx, err)
 	if err != nil {
 		return "", err
 	}
@@ -379,14 +381,14 @@ func (j *job) publish(ctx context.Context) (note string, err error) {
 	return note, nil
 }
 
-// saved returns the stored form of the result.
+// saved returns the stored form of the result. It drops details if the result is too large.
 func (r *changeResult) saved() (json.RawMessage, error) {
 	for {
 		text, err := json.Marshal(r)
 		if err != nil || len(text) <= assay.MaxDocumentBytes {
 			return text, err
 		}
-		// The output of tests, many steps and the rules of many services make it large.
+		// The largest parts are the output of tests, the steps, and the rules of the services.
 		v := r.Verification
 		if v == nil || v.Result == nil {
 			v = &verification{Result: &verify.Result{}}

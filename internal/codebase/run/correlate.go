@@ -28,14 +28,14 @@ const (
 	maxInsights        = 10_000
 	telemetryPage      = 500
 	maxLinkedInsights  = 20
-	maxComparisons     = 1_000_000 // of findings with insights, each of which has up to 20 names
-	raisingShare       = 0.5       // of the observations; above it, a finding gets worse
+	maxComparisons     = 1_000_000 // comparisons of a finding with an insight, each with up to 20 names
+	raisingShare       = 0.5       // share of failing observations that raises the severity of a finding
 	vcsURL             = "vcs.repository.url.full"
 	resourceAttributes = "resource_attributes" // key of evidence: resource attributes of an example, as JSON
 )
 
-// absolute are the rules that a service passes or fails as a whole. If a service passes them, its telemetry refutes a
-// finding that leads to them.
+// absolute are the rules that a service passes or fails as a whole. If the services pass all rules of a finding, their
+// telemetry refutes the finding.
 var absolute = []string{"RES-001", "RES-005", "RES-006", "RES-007", "SDK-001"}
 
 // evidence is an open insight with the names in it.
@@ -44,14 +44,14 @@ type evidence struct {
 	rule       string
 	service    string // name
 	serviceID  string
-	share      float64
+	share      float64 // of the observations that fail the rule
 	attributes []string
 	metrics    []string
 	spans      []string
-	vcs        string
+	vcs        string // URL of the repository in the resource attributes
 }
 
-// telemetry has the services and insights of an organization.
+// telemetry is the services and open insights of an organization.
 type telemetry struct {
 	insights []evidence
 	services map[string][]*assay.Service // by name; all versions and environments
@@ -136,7 +136,7 @@ func newEvidence(i *assay.Insight) evidence {
 // texts decodes a list of evidence.
 func texts(v any) (all []string) {
 	text, _ := v.(string)
-	_ = json.Unmarshal([]byte(text), &all) // other evidence has no list
+	_ = json.Unmarshal([]byte(text), &all) // evidence of another form has no list
 	return all
 }
 
@@ -170,7 +170,7 @@ func sameURL(a, b string) bool {
 	return plain(a) == plain(b)
 }
 
-// services are services whose telemetry a repository sends. There may be as many as the organization has.
+// services are the services whose telemetry a repository sends. They may be all services of the organization.
 type services struct {
 	names    []string
 	insights map[string][]*evidence // of the services, by rule
@@ -198,21 +198,21 @@ func (t *telemetry) passes(service, rule string) bool {
 	})
 }
 
-// correlation joins the findings of a report to telemetry. Its work is linear in the findings, the insights and the services,
-// and at most maxComparisons comparisons.
+// correlation joins the findings of a report to telemetry. Its work is linear in the findings, the insights and the
+// services, with at most maxComparisons comparisons.
 type correlation struct {
 	*telemetry
-	sent  *services            // by the repository
-	named map[string]*services // by places whose service is known
-	most  int                  // insights that a finding is compared with
+	sent  *services            // services whose telemetry the repository sends
+	named map[string]*services // for findings that name their service, by name
+	most  int                  // maximum comparisons of a finding
 }
 
-// newCorrelation returns the correlation of a number of findings with the telemetry of services.
+// newCorrelation returns the correlation for a number of findings with the telemetry of the named services.
 func (t *telemetry) newCorrelation(findings int, sent ...string) *correlation {
 	return &correlation{t, t.newServices(sent...), map[string]*services{}, maxComparisons / max(findings, 1)}
 }
 
-// join has the telemetry of a finding.
+// join is the result of the correlation of a finding.
 type join struct {
 	service  string
 	insights []string
@@ -220,7 +220,8 @@ type join struct {
 	note     string // a sentence for the summary
 }
 
-// correlate joins a finding to the insights that confirm it. The error is that of the context.
+// correlate joins a finding to the insights that confirm it, and adjusts its severity. The only error is that of the
+// context.
 func (c *correlation) correlate(ctx context.Context, f *review.Finding) (join, error) {
 	var names check.Names
 	if f.Detail != nil {
@@ -277,20 +278,21 @@ func (c *correlation) correlate(ctx context.Context, f *review.Finding) (join, e
 	return j, nil
 }
 
-// subject is the subject of a finding. It is compared with thousands of insights.
+// subject is the names in a finding, prepared for the comparison with many insights.
 type subject struct {
 	check.Names
 	span []string // the constant parts of SpanName
 }
 
-// variable is a part of the name of a span that varies.
+// variable matches a placeholder in the name of a span.
 var variable = regexp.MustCompile(`(?:\*|\{[^{}]*\}|%[a-z])+`)
 
 func newSubject(n check.Names) *subject {
 	return &subject{n, variable.Split(check.Cut(n.SpanName, check.MaxName), -1)}
 }
 
-// names reports whether evidence names the subject of a finding. Evidence without names is about the service.
+// names reports whether evidence has a name of the subject of a finding. Evidence without names matches every finding
+// of the service.
 func (e *evidence) names(s *subject) bool {
 	matched := true
 	for _, c := range []struct {
@@ -306,7 +308,7 @@ func (e *evidence) names(s *subject) bool {
 		matched = false
 	}
 	if s.SpanName != "" && len(e.spans) > 0 {
-		if slices.ContainsFunc(e.spans, func(name string) bool { return consists(name, s.span) }) {
+		if slices.ContainsFunc(e.spans, func(name string) bool { return matchParts(name, s.span) }) {
 			return true
 		}
 		matched = false
@@ -314,8 +316,8 @@ func (e *evidence) names(s *subject) bool {
 	return matched
 }
 
-// consists reports whether a name consists of parts in their order with any text between them. It takes linear time.
-func consists(name string, parts []string) bool {
+// matchParts reports whether a name consists of the parts in order, with any text between them. It takes linear time.
+func matchParts(name string, parts []string) bool {
 	last := len(parts) - 1
 	name, ok := strings.CutPrefix(name, parts[0])
 	if last == 0 {
@@ -329,7 +331,7 @@ func consists(name string, parts []string) bool {
 	return ok && strings.HasSuffix(name, parts[last])
 }
 
-// refute reports whether all of the services pass the rules that a finding leads to.
+// refute reports whether all services pass all rules of a finding.
 func (s *services) refute(f *review.Finding) bool {
 	return len(f.Rules) > 0 && !slices.ContainsFunc(f.Rules, func(rule string) bool { return !s.passed[rule] })
 }

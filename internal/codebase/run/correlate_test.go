@@ -97,7 +97,7 @@ func TestConsists(t *testing.T) {
 		{"a1c2b", "a*b*c", false},
 		{"line\nbreak", "line*", true},
 	} {
-		require.Equal(t, c.want, consists(c.name, newSubject(check.Names{SpanName: c.pattern}).span), "%s and %s", c.name, c.pattern)
+		require.Equal(t, c.want, matchParts(c.name, newSubject(check.Names{SpanName: c.pattern}).span), "%s and %s", c.name, c.pattern)
 	}
 }
 

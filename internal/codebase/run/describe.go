@@ -17,12 +17,13 @@ import (
 
 // Limits of the text of a pull request.
 const (
-	maxDescribed = 50  // rows of a list
+	maxDescribed = 50  // items of a list
 	maxPhrase    = 300 // bytes of a text of the repository
-	maxStep      = 800 // of a step
+	maxStep      = 800 // bytes of a step
 )
 
-// branchOf returns the branch of a run. Runs of one type have the same one, fixes on the same findings.
+// branchOf returns the branch of a run. Runs of the same type have the same branch, and so do fixes of the same
+// findings.
 func branchOf(runType string, ch *change) string {
 	switch runType {
 	case assay.RunInstrumentation:
@@ -34,7 +35,7 @@ func branchOf(runType string, ch *change) string {
 	return source.BranchPrefix + runType + "-" + hex.EncodeToString(sum[:4])
 }
 
-// title returns the subject of the commit and the title of the pull request. It has no text of the repository.
+// title returns the subject of the commit and the title of the pull request. It contains no text of the repository.
 func title(runType string, ch *change) string {
 	switch runType {
 	case assay.RunInstrumentation:
@@ -49,7 +50,8 @@ func title(runType string, ch *change) string {
 	return fmt.Sprintf("Fix telemetry: %d findings", len(fixed))
 }
 
-// describe returns the text of a pull request in Markdown. Texts of the repository and its tests are hostile.
+// describe returns the text of a pull request in Markdown. It escapes texts of the repository and its tests, which are
+// untrusted.
 func describe(ch *change, r *changeResult) string {
 	var b strings.Builder
 	if len(ch.FindingIDs) > 0 {
@@ -65,7 +67,7 @@ func describe(ch *change, r *changeResult) string {
 	return b.String()
 }
 
-// describeSteps lists the steps of an instrumentation or a migration, remaining ones first.
+// describeSteps lists the steps of an instrumentation or a migration, the manual steps first.
 func describeSteps(b *strings.Builder, ch *change) {
 	for _, open := range []bool{true, false} {
 		n := 0
@@ -95,7 +97,7 @@ func describeSteps(b *strings.Builder, ch *change) {
 	}
 }
 
-// withCode returns a text with code between backticks as Markdown.
+// withCode converts a text with code between backticks to Markdown.
 func withCode(text string) string {
 	var b strings.Builder
 	for i, part := range strings.Split(text, "`") {
@@ -127,7 +129,7 @@ func describeFixes(b *strings.Builder, ch *change, r *changeResult) {
 	describeModel(b, ch, r)
 }
 
-// describeVerification writes the comparison.
+// describeVerification writes the result of the verification as a table.
 func describeVerification(b *strings.Builder, r *changeResult) {
 	v := r.Verification
 	fmt.Fprintf(b, "\n### Verification: %s\n\n", v.Status)

@@ -4,7 +4,7 @@ package run
 
 import "assay"
 
-// Phase is a phase of a type of runs.
+// Phase is a phase of a type of run.
 type Phase struct{ Key, Label string }
 
 var (
@@ -21,5 +21,5 @@ var (
 	}
 )
 
-// Phases returns the phases of a type of runs, in order.
+// Phases returns the phases of a type of run, in order.
 func Phases(runType string) []Phase { return phases[runType] }

@@ -33,7 +33,7 @@ type modelResult struct {
 	Name     string            `json:"name"`
 	Usage    propose.Usage     `json:"usage"`
 	Attempts []propose.Attempt `json:"attempts"`
-	// Patch is the hash of the stored patch with the changes of the attempts, "" if they change nothing.
+	// Patch is the hash of the stored patch with the changes of the attempts; "" if they changed nothing.
 	Patch string `json:"patch,omitempty"`
 }
 
@@ -42,17 +42,18 @@ func (m *modelResult) fixed(id string) bool {
 	return m != nil && slices.ContainsFunc(m.Attempts, func(a propose.Attempt) bool { return a.Fixed && a.FindingID == id })
 }
 
-// maxTargets limits the boundaries of a run that a model instruments. A fix has as many findings.
+// maxTargets limits the boundaries that a model instruments in a run. The findings of a fix have the same limit.
 const maxTargets = 10
 
 // target is a task for a language model: a finding without a mechanical fix, or a boundary that the mechanical
-// instrumentation leaves.
+// instrumentation does not cover.
 type target struct {
 	finding *review.Finding
 	step    *patch.Step // nil for a finding
 }
 
-// targets returns the tasks that the mechanical change leaves to the model, in order.
+// targets returns the tasks that the mechanical change leaves to the model, in order. fixed are the ids of the findings
+// that are already fixed.
 func (ch *change) targets(fixed []string) (all []target) {
 	for i := range ch.Findings {
 		if id := ch.Findings[i].ID; slices.Contains(ch.FindingIDs, id) && !slices.Contains(fixed, id) {
@@ -60,7 +61,7 @@ func (ch *change) targets(fixed []string) (all []target) {
 		}
 	}
 	for i := range ch.Patch.Steps {
-		// The result names the file. A longer path would not leave room for the rest.
+		// The result contains the path. A longer path could make the result too large.
 		if s := &ch.Patch.Steps[i]; ch.Kind == instrument.General && s.Boundary != (patch.Boundary{}) && len(s.File) <= maxPhrase && len(all) < maxTargets {
 			all = append(all, target{step: s})
 		}
@@ -68,16 +69,16 @@ func (ch *change) targets(fixed []string) (all []target) {
 	return all
 }
 
-// of returns the task for a target.
-func (t target) of() *propose.Task {
+// task returns the task for a target.
+func (t target) task() *propose.Task {
 	if t.step == nil {
 		return &propose.Task{Finding: t.finding}
 	}
 	return &propose.Task{Step: *t.step}
 }
 
-// note adds the outcome of an attempt to its step.
-func (t target) note(a *propose.Attempt) {
+// record records the outcome of an attempt in the step of the target.
+func (t target) record(a *propose.Attempt) {
 	switch {
 	case t.step == nil || !t.step.Open:
 	case a.Fixed:
@@ -98,8 +99,8 @@ func (t target) String() string {
 
 var errModelTime = errors.New("the time limit for the language model has passed")
 
-// propose has the language model change the code for the tasks that the mechanical change leaves. At most half of the run's time is for
-// this, so that the change can be verified and published.
+// propose lets the language model change the code for the remaining tasks. It takes at most half of the timeout of the
+// run, so that the change can be verified and published.
 func (j *job) propose(ctx context.Context) error {
 	p := j.cfg.Proposer
 	if p == nil {
@@ -126,7 +127,7 @@ func (j *job) propose(ctx context.Context) error {
 	limited, cancel := context.WithTimeoutCause(ctx, j.run.StartedAt.Add(j.cfg.Timeout/2).Sub(j.cfg.Now()), errModelTime)
 	defer cancel()
 	for _, t := range targets {
-		task := t.of()
+		task := t.task()
 		if slices.ContainsFunc(m.Attempts, task.Tried) {
 			continue
 		}
@@ -154,8 +155,8 @@ func (j *job) propose(ctx context.Context) error {
 			m.Patch = sum(j.change.Diff)
 		}
 		m.Attempts = append(m.Attempts, *a)
-		t.note(a)
-		j.result.of(j.change)
+		t.record(a)
+		j.result.setChange(j.change)
 		if err := j.saveModel(ctx, assay.RunEvent{Name: "note", Message: outcomeOf(t, a), Phase: j.run.Phase}); err != nil {
 			return err
 		}
@@ -192,7 +193,7 @@ func firstReason(attempts []propose.Attempt) string {
 	return ": " + attempts[0].Reason
 }
 
-// prepare completes a task.
+// prepare sets the fields of a task for this run.
 func (j *job) prepare(ctx context.Context, task *propose.Task, t target, tree *propose.Tree) error {
 	task.Instructions, task.Tree, task.Usage, task.Now = j.repository.Settings.FixInstructions, tree, &j.result.Model.Usage, j.cfg.Now
 	var boundary *worker.Boundary
@@ -230,8 +231,8 @@ func (j *job) prepare(ctx context.Context, task *propose.Task, t target, tree *p
 	return nil
 }
 
-// needReviewed verifies the mechanical instrumentation alone, unless that was done. The added code may have findings, and tests
-// may lack its dependencies, which is not the fault of the model.
+// needReviewed reviews and tests the mechanical instrumentation alone, unless j has the result. The result shows which
+// findings, and which failures of tests without the new dependencies, the model does not cause.
 func (j *job) needReviewed(ctx context.Context) (err error) {
 	if j.reviewed != nil {
 		return nil
@@ -248,7 +249,7 @@ func (j *job) needReviewed(ctx context.Context) (err error) {
 	return nil
 }
 
-// saveModel saves events together with the usage of the model, for a process that continues the run.
+// saveModel saves events together with the result of the model, so that another process can continue the run.
 func (j *job) saveModel(ctx context.Context, events ...assay.RunEvent) (err error) {
 	if j.run.Result, err = j.result.saved(); err != nil {
 		return err
@@ -256,7 +257,7 @@ func (j *job) saveModel(ctx context.Context, events ...assay.RunEvent) (err erro
 	return j.update(ctx, events...)
 }
 
-// assess returns the defect of the change in a tree, or "" if it does the task of the target and may stay.
+// assess returns the problem with the change in a tree, or "" if the change completes the task of the target.
 func (j *job) assess(ctx context.Context, t target, boundary *worker.Boundary, tree *propose.Tree) (string, error) {
 	files, err := tree.Files()
 	if err != nil {
@@ -330,8 +331,8 @@ func (j *job) savePatch(ctx context.Context) error {
 	return nil
 }
 
-// restore adds the changes to which the model led in another process. If the stored patch is another one, because that
-// process died between saving the patch and the result, the attempts are repeated.
+// restore applies the changes of the model that another process has stored. If the stored patch does not match, because
+// that process crashed between saving the patch and the result, the attempts are repeated.
 func (j *job) restore(ctx context.Context, ch *change) error {
 	m := j.result.Model
 	if m == nil {
@@ -344,8 +345,8 @@ func (j *job) restore(ctx context.Context, ch *change) error {
 	}
 	for _, t := range ch.targets(nil) {
 		for i := range m.Attempts {
-			if t.of().Tried(m.Attempts[i]) {
-				t.note(&m.Attempts[i])
+			if t.task().Tried(m.Attempts[i]) {
+				t.record(&m.Attempts[i])
 			}
 		}
 	}

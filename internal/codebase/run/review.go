@@ -18,32 +18,32 @@ import (
 	"assay/internal/review/check"
 )
 
-// job is a run in execution.
+// job is a run in progress.
 type job struct {
 	*Worker
 	run          *assay.Run
-	holder       string // of its lease
+	holder       string // holder of its lease
 	repository   *assay.Repository
 	installation *assay.Installation
 	dir          string   // for the clone
-	noted        []string // notes of another process on the phase that it has begun
+	savedNotes   []string // notes that another process has saved for the current phase
 
-	// Results of earlier phases. A run that another process began computes them again.
+	// Results of earlier phases. They are computed again if another process began the run.
 	files     *source.Checkout
 	report    *review.Report
 	findings  []*assay.CodeFinding
 	telemetry *telemetry
 	change    *change
 
-	result         *changeResult  // of a run that changes code
-	reviewed       *review.Report // of the code with the mechanical instrumentation and the additions of the language model
-	testable       bool           // the tests of that code pass: they have its dependencies
-	proposed       *change        // with the last verified change of the language model
-	proposedReview *review.Report // of the proposed change
-	proved         *verification  // of the change
+	result         *changeResult  // for a run that changes code
+	reviewed       *review.Report // review of the code with the instrumentation and the changes of the model
+	testable       bool           // the tests of that code pass, so its dependencies are installed
+	proposed       *change        // change with the last verified change of the language model
+	proposedReview *review.Report // review of the proposed change
+	proved         *verification  // verification of the change
 }
 
-// step executes a phase and returns a note for the timeline, "" for none.
+// step executes a phase and returns a note for the timeline, or "".
 func (j *job) step(ctx context.Context, key string) (note string, err error) {
 	if j.run.Type == assay.RunReview {
 		return j.stepReview(ctx, key)
@@ -96,7 +96,7 @@ func (j *job) checkout(ctx context.Context) (note string, err error) {
 	return "Commit " + cmp.Or(j.files.Commit, "none: the directory is no git repository"), nil
 }
 
-// needFiles checks the commit out, unless that was done.
+// needFiles checks the commit out, unless j has the files.
 func (j *job) needFiles(ctx context.Context) error {
 	if j.files != nil {
 		return nil
@@ -106,7 +106,7 @@ func (j *job) needFiles(ctx context.Context) error {
 		return err
 	}
 	files, err := j.cfg.Sources.Checkout(ctx, j.installation, j.repository, source.Want{Ref: j.run.Ref, Commit: j.run.Commit}, dir)
-	j.noteSource(ctx, err)
+	j.saveSourceState(ctx, err)
 	if err != nil {
 		return err
 	}
@@ -114,10 +114,10 @@ func (j *job) needFiles(ctx context.Context) error {
 	return nil
 }
 
-// noteSource keeps the last error of the source at its installation.
-func (j *job) noteSource(ctx context.Context, err error) {
+// saveSourceState stores the last error of a source, or that it has none, at its installation.
+func (j *job) saveSourceState(ctx context.Context, err error) {
 	if j.installation.Status == assay.InstallationSuspended {
-		return // the source host reports when that ends
+		return // a webhook reports the end of the suspension
 	}
 	text, status := "", assay.InstallationActive
 	if err != nil {
@@ -135,7 +135,7 @@ func (j *job) noteSource(ctx context.Context, err error) {
 	}
 }
 
-// needReport reviews the files, unless that was done.
+// needReport reviews the files, unless j has the report.
 func (j *job) needReport(ctx context.Context) error {
 	if j.report != nil {
 		return nil
@@ -151,7 +151,7 @@ func (j *job) needReport(ctx context.Context) error {
 	return nil
 }
 
-// needFindings joins the report to telemetry, unless that was done.
+// needFindings joins the report to telemetry, unless j has the findings.
 func (j *job) needFindings(ctx context.Context) error {
 	if j.findings != nil {
 		return nil
@@ -188,13 +188,13 @@ func (j *job) needFindings(ctx context.Context) error {
 	return nil
 }
 
-// place is a line of a finding, the first one with the code in it.
+// place is a location of a finding. The first one includes its code.
 type place struct {
 	review.Location
 	Excerpt *excerpt `json:"excerpt,omitempty"`
 }
 
-// excerpt has the bytes from Mark to MarkEnd of its first line to mark.
+// excerpt is the code at a location. The bytes from Mark to MarkEnd of its first line are to be highlighted.
 type excerpt struct {
 	Start   int      `json:"start_line"`
 	Lines   []string `json:"lines"`
@@ -202,7 +202,7 @@ type excerpt struct {
 	MarkEnd int      `json:"mark_end"`
 }
 
-// body returns the stored form of the findings of a review.
+// body returns the stored form of a finding. note is appended to its summary.
 func body(f *review.Finding, note string) (json.RawMessage, error) {
 	b := struct {
 		Rules        []string    `json:"rules"`
@@ -234,7 +234,7 @@ func body(f *review.Finding, note string) (json.RawMessage, error) {
 	return text, err
 }
 
-// save saves the findings and the result of the run.
+// save saves the result of the run, and its findings if the run is for the default branch.
 func (j *job) save(ctx context.Context) error {
 	if err := j.needFindings(ctx); err != nil {
 		return err
@@ -290,8 +290,7 @@ func (j *job) save(ctx context.Context) error {
 	return nil
 }
 
-// missed returns the active findings that a partial report does not have because it does not cover their file or check:
-// the code may still have them.
+// missed returns the active findings whose file or check a partial report does not cover. The code may still have them.
 func (j *job) missed(ctx context.Context) (missed []*assay.CodeFinding, err error) {
 	if len(j.report.Errors) == 0 {
 		return nil, nil

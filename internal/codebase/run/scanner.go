@@ -27,7 +27,7 @@ import (
 // Reviewer reviews a directory. It is safe for concurrent use. Its errors have a code if a caller may see them.
 type Reviewer interface {
 	Review(ctx context.Context, dir string, s assay.RepositorySettings) (*review.Report, error)
-	// Change is Review, and makes the patch of a change without applying it.
+	// Change reviews a directory, and makes the patch of a change without applying it.
 	Change(ctx context.Context, dir string, s assay.RepositorySettings, c worker.Change) (*worker.Response, error)
 }
 
@@ -35,21 +35,21 @@ type Reviewer interface {
 type Scanner struct {
 	Program []string      // path and arguments of the child; nil: this program's review-worker
 	Memory  int64         // bytes
-	Time    time.Duration // of processor time and of the wall clock
+	Time    time.Duration // limit for CPU time and for wall clock time
 
 	maxReport int // bytes; default maxReport
 }
 
 const (
 	maxReport    = 64 << 20 // bytes
-	maxItems     = 200_000  // of an array or object; a report has up to 100,000 files
+	maxItems     = 200_000  // values in an array or object; a report has up to 100,000 files
 	maxValues    = 10 * maxItems
-	maxNesting   = 10_000 // arrays and objects in each other; encoding/json refuses more
+	maxNesting   = 10_000 // depth of arrays and objects, as in encoding/json
 	scannerFiles = 256
 
-	maxResponseText = 4 << 10 // bytes; no path is longer
+	maxResponseText = 4 << 10 // bytes; longer than any path
 	maxListed       = 1000    // errors, and names of the instrumentation
-	maxRules        = 10      // of a finding
+	maxRules        = 10      // rules of a finding
 )
 
 // Review implements Reviewer.
@@ -71,7 +71,7 @@ func (s *Scanner) Change(ctx context.Context, dir string, settings assay.Reposit
 		}
 		program = []string{self, "review-worker"}
 	}
-	// A check that a later version no longer has is still in the settings; the review would refuse it.
+	// The settings may contain a check that this version no longer has, and the review rejects unknown checks.
 	disable := slices.DeleteFunc(slices.Clone(settings.DisabledChecks), func(id string) bool { return !review.IsCheck(id) })
 	input, err := json.Marshal(worker.Request{Options: review.Options{Root: dir, Disable: disable, Ignore: settings.Ignore}, Change: c})
 	if err != nil {
@@ -82,8 +82,8 @@ func (s *Scanner) Change(ctx context.Context, dir string, settings assay.Reposit
 	out := &sandbox.Buffer{Max: cmp.Or(s.maxReport, maxReport)}
 	err = sandbox.Run(limited, sandbox.Command{
 		Path: program[0], Args: program[1:], Dir: dir, Input: input, Output: out, Yield: true,
-		// The Go runtime frees memory in time; the limit of the kernel is for other memory. Half of the CPUs are for
-		// the server: its requests would wait for the child on each of them, in spite of its lower priority.
+		// GOMEMLIMIT makes the Go runtime free memory before the process reaches the limit of the kernel. GOMAXPROCS
+		// keeps half of the CPUs for the server, whose requests would wait for the child despite its lower priority.
 		Env: []string{
 			"PATH=" + sandbox.Path(), "TMPDIR=" + filepath.Dir(dir), "GOMEMLIMIT=" + strconv.FormatInt(s.Memory*3/4, 10),
 			"GOMAXPROCS=" + strconv.Itoa(max(1, runtime.GOMAXPROCS(0)/2)),
@@ -122,8 +122,8 @@ func (s *Scanner) Change(ctx context.Context, dir string, settings assay.Reposit
 	return &r, nil
 }
 
-// limit cuts the texts of a response and reports whether its lists are within the limits of a review. The child observes
-// these limits, unless the code that it reads has taken it over.
+// limit truncates the texts of a response, and reports whether its lists are within the limits of a review. The child
+// applies the same limits, but code that it reads may have compromised it.
 func limit(r *worker.Response) bool {
 	cut(reflect.ValueOf(r))
 	i := &r.Instrumentation
@@ -142,7 +142,7 @@ func limit(r *worker.Response) bool {
 	})
 }
 
-// cut cuts all texts in a value.
+// cut truncates all texts in a value to maxResponseText.
 func cut(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -168,10 +168,10 @@ func cut(v reflect.Value) {
 	}
 }
 
-// decodable reports whether a JSON text has a number of values that a report may have. A value of three bytes takes
-// hundreds of bytes when it is decoded. Other texts are decodable if their brackets and commas are.
+// decodable reports whether the number of values in a JSON text is within the limits, since a value of three bytes
+// takes hundreds of bytes when it is decoded. It counts only brackets and commas, and does not validate the text.
 func decodable(text []byte) bool {
-	var open []int // values of the arrays and objects around
+	var open []int // number of values in each enclosing array and object
 	values, quoted := 0, false
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
@@ -214,7 +214,7 @@ func taskOf(c *worker.Change) string {
 	}
 }
 
-// firstLine returns the first line of a program's errors, which may contain names of files.
+// firstLine returns the first line of the standard error of a program, quoted, since it may contain names of files.
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
 	line = strings.TrimPrefix(line, "assay: ")

@@ -12,14 +12,14 @@ import (
 
 const (
 	reviewInterval   = 24 * time.Hour // between reviews of an active repository
-	scheduleInterval = time.Minute    // between looks for repositories that are due, on average
+	scheduleInterval = time.Minute    // average interval between queries for repositories that are due
 	scheduleBatch    = 20             // repositories at a time, so that they do not all begin at once
 	keepResolved     = 90 * 24 * time.Hour
 	expireInterval   = time.Hour
 )
 
-// schedule schedules the reviews that are due and expires old runs and findings, until ctx ends. Every process does:
-// a pending run is not scheduled twice.
+// schedule schedules the reviews that are due, and deletes old runs and findings, until ctx ends. It runs in every
+// process, since the store does not schedule a pending run twice.
 func (w *Worker) schedule(ctx context.Context) {
 	var expired time.Time
 	timer := time.NewTimer(jitter())
@@ -45,7 +45,7 @@ func (w *Worker) schedule(ctx context.Context) {
 
 func jitter() time.Duration { return scheduleInterval/2 + rand.N(scheduleInterval) }
 
-// scheduleDue schedules reviews of the repositories that were not reviewed for a day.
+// scheduleDue schedules reviews of repositories whose last review is older than reviewInterval.
 func (w *Worker) scheduleDue(ctx context.Context) error {
 	due, err := w.cfg.Store.DueRepositories(ctx, w.cfg.Now().Add(-reviewInterval), scheduleBatch)
 	if err != nil {
@@ -56,7 +56,7 @@ func (w *Worker) scheduleDue(ctx context.Context) error {
 			OrganizationID: r.OrganizationID, RepositoryID: r.ID, InstallationID: r.InstallationID, RepositoryName: r.FullName,
 			Type: assay.RunReview, Status: assay.RunPending, Trigger: assay.TriggerScheduled,
 		})
-		if code := assay.ErrorCode(err); err != nil && code != assay.CodeConflict && code != assay.CodeNotFound { // full, or deleted meanwhile
+		if code := assay.ErrorCode(err); err != nil && code != assay.CodeConflict && code != assay.CodeNotFound { // too many runs, or the repository was deleted
 			return err
 		}
 	}

@@ -45,21 +45,21 @@ type Config struct {
 	Telemetry Telemetry
 	Sources   Sources
 	Reviewer  Reviewer
-	Verifier  Verifier // nil: code of repositories is not run
-	// Proposer changes code for findings without a mechanical fix, and for boundaries that general instrumentation
-	// leaves. nil: nothing does.
+	Verifier  Verifier // nil: code of repositories is not executed
+	// Proposer changes code for findings without a mechanical fix, and for boundaries that general instrumentation does
+	// not cover. nil: there is no language model.
 	Proposer *propose.Proposer
-	Name     string // of this process; the holders of leases begin with it
-	WorkDir  string // for clones; it belongs to this process and is emptied
+	Name     string // name of this process, the prefix of the holders of its leases
+	WorkDir  string // for clones; Run removes everything in it
 
-	Slots   int           // runs at a time; default DefaultSlots
-	Timeout time.Duration // of a run, takeovers included; default DefaultTimeout
+	Slots   int           // concurrent runs; default DefaultSlots
+	Timeout time.Duration // of a run, including takeovers; default DefaultTimeout
 
-	Lease time.Duration // of a run; default DefaultLease
+	Lease time.Duration // duration of the lease of a run; default DefaultLease
 	Renew time.Duration // interval between renewals; default DefaultRenew
-	Poll  time.Duration // interval between looks for runs; default DefaultPoll
+	Poll  time.Duration // interval between attempts to claim a run; default DefaultPoll
 
-	Now    func() time.Time // the store's time; default time.Now
+	Now    func() time.Time // time of the store; default time.Now
 	Logger *slog.Logger     // default: none
 }
 
@@ -69,7 +69,7 @@ type Worker struct {
 	wake chan struct{}
 }
 
-// New returns a worker that Run starts.
+// New returns a Worker. Call Run to start it.
 func New(cfg Config) *Worker {
 	cfg.Slots = cmp.Or(max(cfg.Slots, 0), DefaultSlots)
 	cfg.Timeout = cmp.Or(max(cfg.Timeout, 0), DefaultTimeout)
@@ -83,7 +83,7 @@ func New(cfg Config) *Worker {
 	return &Worker{cfg: cfg, wake: make(chan struct{}, 1)}
 }
 
-// Wake has the worker look for runs at once. It does not block.
+// Wake makes the worker try to claim a run now. It does not block.
 func (w *Worker) Wake() {
 	select {
 	case w.wake <- struct{}{}:
@@ -91,7 +91,7 @@ func (w *Worker) Wake() {
 	}
 }
 
-// Run executes runs until ctx ends. It gives up the runs in execution then, which another process continues.
+// Run executes runs until ctx ends. It then releases the runs in progress, and another process continues them.
 func (w *Worker) Run(ctx context.Context) {
 	if err := empty(w.cfg.WorkDir); err != nil {
 		w.cfg.Logger.ErrorContext(ctx, "failed to empty the directory for clones", "error", err)
@@ -104,7 +104,7 @@ func (w *Worker) Run(ctx context.Context) {
 	slots.Wait()
 }
 
-// empty removes the files of earlier processes.
+// empty creates a directory, or removes the files of earlier processes in it.
 func empty(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -116,19 +116,20 @@ func empty(dir string) error {
 	return err
 }
 
-// slot executes one run after the other.
+// slot executes runs one after another until ctx ends.
 func (w *Worker) slot(ctx context.Context) {
 	poll := time.NewTicker(w.cfg.Poll)
 	defer poll.Stop()
 	for ctx.Err() == nil {
-		// Each claim has its own holder: after a pause, another slot may claim a run that this process still executes.
+		// Each claim has its own holder, since another slot may claim a run whose lease expired while this process was
+		// paused, and which this process still executes.
 		holder := w.cfg.Name + "/" + rand.Text()
 		r, err := w.cfg.Store.ClaimRun(ctx, holder, w.cfg.Lease)
 		if err != nil && ctx.Err() == nil {
 			w.cfg.Logger.ErrorContext(ctx, "failed to claim a run", "error", err)
 		}
 		if r != nil {
-			w.Wake() // there may be more for other slots
+			w.Wake() // more runs may be pending, for other slots
 			w.execute(ctx, holder, r)
 			continue
 		}
@@ -140,19 +141,19 @@ func (w *Worker) slot(ctx context.Context) {
 	}
 }
 
-// Causes of the end of a run.
+// Causes for ending a run early.
 var (
 	errCancelled = errors.New("a caller cancelled the run")
 	errLost      = errors.New("another execution holds the lease of the run")
 	errDeadline  = errors.New("the run did not finish in time")
 )
 
-// storeError is an error of the store. The run is given up and continued after a while.
+// storeError is an error of the store. The run is not failed: its lease expires, and a process continues it.
 type storeError struct{ error }
 
 func (e storeError) Unwrap() error { return e.error }
 
-// execute executes a run that a holder has claimed.
+// execute executes a run that holder has claimed.
 func (w *Worker) execute(parent context.Context, holder string, r *assay.Run) {
 	ctx, cancel := context.WithCancelCause(assay.WithOrganization(parent, r.OrganizationID))
 	defer cancel(nil)
@@ -175,7 +176,7 @@ func (w *Worker) execute(parent context.Context, holder string, r *assay.Run) {
 	j := &job{Worker: w, run: r, holder: holder}
 	err := j.do(ctx)
 	if cause := context.Cause(ctx); err != nil && cause != nil {
-		err = cause // nil: the run has ended, whatever happened since
+		err = cause // a run without an error is complete, even if ctx has ended
 	}
 	stop()
 	end, release := context.WithTimeout(context.WithoutCancel(ctx), w.cfg.Lease)
@@ -203,7 +204,7 @@ func (w *Worker) execute(parent context.Context, holder string, r *assay.Run) {
 	logger.InfoContext(end, "run ended", "status", r.Status)
 }
 
-// renew renews the lease of a run until ctx ends, and ends the run when it is cancelled or lost.
+// renew renews the lease of a run until ctx ends. It calls end if the run is cancelled or the lease is lost.
 func (w *Worker) renew(ctx context.Context, holder, id string, end context.CancelCauseFunc) {
 	ticker := time.NewTicker(w.cfg.Renew)
 	defer ticker.Stop()
@@ -255,11 +256,11 @@ func (j *job) do(ctx context.Context) (err error) {
 		}
 	}
 	if j.installation == nil {
-		return errLost // deleted meanwhile
+		return errLost // the installation was deleted
 	}
 	if j.run.Type != assay.RunReview {
 		j.result = &changeResult{Fixed: []string{}, Left: []string{}}
-		if j.run.Result != nil { // of the phases that another process has completed
+		if j.run.Result != nil { // result of the phases that another process has completed
 			if err := json.Unmarshal(j.run.Result, j.result); err != nil {
 				return fmt.Errorf("decode the result of the run: %w", err)
 			}
@@ -301,8 +302,8 @@ func (j *job) do(ctx context.Context) (err error) {
 	return nil
 }
 
-// begin records that a phase begins and returns its index in PhaseTimes, or -1 if it has ended. A phase that another
-// process began is not noted again.
+// begin records the start of a phase and returns its index in PhaseTimes, or -1 if the phase has ended. It adds no
+// event for a phase that another process began.
 func (j *job) begin(ctx context.Context, p Phase) (int, error) {
 	for i, t := range j.run.PhaseTimes {
 		if t.Key == p.Key {
@@ -317,7 +318,7 @@ func (j *job) begin(ctx context.Context, p Phase) (int, error) {
 	return len(j.run.PhaseTimes) - 1, j.update(ctx, assay.RunEvent{Name: "phase", Message: p.Label + " started", Phase: p.Key, Transition: "started"})
 }
 
-// readNotes reads the notes on a phase that another process has added to the timeline.
+// readNotes reads the notes on a phase that another process has added to the timeline, so that they are not repeated.
 func (j *job) readNotes(ctx context.Context, phase string) error {
 	events, _, err := j.cfg.Store.RunEvents(ctx, j.run.OrganizationID, j.run.ID, -1, assay.MaxRunEvents)
 	if err != nil {
@@ -325,7 +326,7 @@ func (j *job) readNotes(ctx context.Context, phase string) error {
 	}
 	for _, e := range events {
 		if e.Name == "note" && e.Phase == phase {
-			j.noted = append(j.noted, e.Message)
+			j.savedNotes = append(j.savedNotes, e.Message)
 		}
 	}
 	return nil
@@ -338,7 +339,7 @@ func (j *job) update(ctx context.Context, events ...assay.RunEvent) error {
 	return nil
 }
 
-// end ends a run that has failed or was cancelled. A completed run has ended.
+// end ends a run that failed or was cancelled. It does nothing for a completed run.
 func (j *job) end(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -361,7 +362,7 @@ func (j *job) end(ctx context.Context, err error) error {
 	return j.update(ctx, e)
 }
 
-// message returns the text of an error for callers.
+// message returns the text of an error that callers may see.
 func message(err error) string {
 	var coded *assay.Error
 	switch {

@@ -386,7 +386,8 @@ func (s *lingering) UpdateRun(ctx context.Context, holder string, r *assay.Run, 
 	return err
 }
 
-// TestPause pauses a process longer than the lease of its run. Another slot of it claims the run, and the first execution ends.
+// TestPause pauses a process longer than the lease of its run. Another slot of it claims the run, and the first
+// execution ends.
 func TestPause(t *testing.T) {
 	w := newWorld(t)
 	began, done := make(chan int64, 2), make(chan struct{})

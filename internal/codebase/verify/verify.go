@@ -39,7 +39,7 @@ type Status string
 // The outcomes.
 const (
 	Verified   Status = "verified"   // the tests pass, and so do the rules that the change should fix
-	TestsPass  Status = "tests pass" // the tests pass before and after the change, but the telemetry proves no improvement
+	TestsPass  Status = "tests pass" // before and after the change; the telemetry proves no improvement
 	Unverified Status = "unverified" // the tests could not run, failed before the change, or lack its dependencies
 	Rejected   Status = "rejected"   // a test or a rule that passed fails, or a score falls
 )
