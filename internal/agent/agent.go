@@ -55,9 +55,9 @@ type Config struct {
 	// no effect then.
 	Transport http.RoundTripper
 
-	CAFile   string // CAs for the backend's certificate, PEM; "": the system's
-	CertFile string // PEM client certificate; read again for each connection
-	KeyFile  string // its key
+	CAFile   string // CA certificates for the backend in PEM; "" for those of the system
+	CertFile string // client certificate in PEM; read again for each connection
+	KeyFile  string // private key of the client certificate in PEM
 
 	// Wrap wraps the transport for traces and metrics. nil: the transport is not wrapped.
 	Wrap func(http.RoundTripper) http.RoundTripper
@@ -68,8 +68,7 @@ type Config struct {
 	Logger *slog.Logger     // default: none
 }
 
-// Gateway forwards calls to the backend. It may be used concurrently. It implements
-// assay.AgentBackend.
+// Gateway forwards calls to the backend. It implements assay.AgentBackend and is safe for concurrent use.
 type Gateway struct {
 	cfg       Config
 	base      *url.URL
@@ -133,8 +132,8 @@ func New(cfg Config) (*Gateway, error) {
 // Close closes idle connections. Further calls are possible.
 func (g *Gateway) Close() { g.idle() }
 
-// Forward implements assay.AgentBackend. When ctx ends because the caller has gone,
-// that says nothing about the backend; when its deadline passes, the backend was too slow.
+// Forward implements assay.AgentBackend. If ctx is canceled because the caller disconnected, the call does not count as
+// a failure of the backend. If the deadline of ctx passes, it does.
 func (g *Gateway) Forward(ctx context.Context, c *assay.AgentCall) (*assay.AgentAnswer, error) {
 	target, err := g.target(c.Path, c.Query)
 	if err != nil {
@@ -151,8 +150,8 @@ type result struct {
 	answer  *assay.AgentAnswer
 	err     error
 	outcome Outcome
-	status  int  // of the backend's response; 0 for none
-	failed  bool // the backend failed, as the breaker counts it
+	status  int  // of the backend's response; 0 if there is none
+	failed  bool // the breaker counts the call as a failure of the backend
 }
 
 // admit makes a call, unless there are too many or the circuit is open.
@@ -255,7 +254,7 @@ func (g *Gateway) send(ctx context.Context, c *assay.AgentCall, target *url.URL,
 		a := new(attempt)
 		ctx := ctx
 		if c.Method == http.MethodGet {
-			ctx = a.alone(ctx)
+			ctx = a.withoutRetry(ctx)
 		}
 		req := (&http.Request{
 			Method: c.Method, URL: target, Host: target.Host, Header: header,
@@ -265,8 +264,8 @@ func (g *Gateway) send(ctx context.Context, c *assay.AgentCall, target *url.URL,
 			setBody(req, c.Body)
 		}
 		resp, err := g.transport.RoundTrip(req)
-		again := c.Method == http.MethodGet && !second && a.connected.Load() && !a.answered.Load() && ctx.Err() == nil
-		if err == nil || !again {
+		retry := c.Method == http.MethodGet && !second && a.connected.Load() && !a.answered.Load() && ctx.Err() == nil
+		if err == nil || !retry {
 			return resp, a, err
 		}
 	}

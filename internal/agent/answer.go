@@ -18,9 +18,9 @@ import (
 const (
 	maxBody = 32 << 20
 
-	// smallBody is the size up to which the body of a call is not counted.
+	// smallBody is the maximum size of a body that does not count against maxMemory.
 	smallBody = 64 << 10
-	// maxMemory limits the total size of the larger bodies in memory, which the organizations share.
+	// maxMemory limits the total size of larger bodies in memory. The organizations share it.
 	maxMemory = 256 << 20
 )
 
@@ -121,7 +121,7 @@ func unwrap(body []byte) *assay.AgentAnswer {
 			return
 		}
 		a.Total = nil
-		if n, ok := whole(value); ok {
+		if n, ok := nonNegative(value); ok {
 			a.Total = &n
 		}
 	})
@@ -144,7 +144,7 @@ func validators(resp *http.Response, a *assay.AgentAnswer) *assay.AgentAnswer {
 	return a
 }
 
-// isEntityTag follows RFC 9110, section 8.8.3, in ASCII.
+// isEntityTag reports whether s is an entity tag of RFC 9110, section 8.8.3, in ASCII and with at most 1 KiB.
 func isEntityTag(s string) bool {
 	const longest = 1 << 10
 	opaque, ok := strings.CutPrefix(strings.TrimPrefix(s, "W/"), `"`)

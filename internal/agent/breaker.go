@@ -9,8 +9,8 @@ import (
 
 const (
 	maxFailures = 10              // consecutive failures that open the circuit of an organization
-	openFor     = 5 * time.Second // until a probe is allowed
-	maxCircuits = 10_000          // organizations whose last call failed; beyond it, any is forgotten
+	openFor     = 5 * time.Second // time until a probe is allowed
+	maxCircuits = 10_000          // organizations whose last call failed; beyond it, an arbitrary circuit is evicted
 )
 
 // breaker is a circuit breaker with a circuit for each organization, because the calls of an organization can make the
@@ -45,8 +45,8 @@ const (
 	circuitClosed
 )
 
-// begin admits a call of an organization, or returns the delay before the next attempt. The caller must report the end of
-// an admitted call with the value of probe that begin returned.
+// begin admits a call of an organization, or returns the delay before the next attempt. The caller must report the end
+// of an admitted call with the value of probe that begin returned.
 func (b *breaker) begin(organization string, now time.Time) (probe bool, wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -62,7 +62,7 @@ func (b *breaker) begin(organization string, now time.Time) (probe bool, wait ti
 }
 
 // end reports the end of a call. A successful call closes the circuit, even if it began before the circuit opened. A
-// failed call that began before does not extend the open state.
+// failed call that began before the circuit opened does not extend the open state.
 func (b *breaker) end(organization string, now time.Time, probe bool, v verdict) change {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -92,7 +92,7 @@ func (b *breaker) end(organization string, now time.Time, probe bool, v verdict)
 	return circuitSame
 }
 
-// add adds the circuit of an organization.
+// add adds the circuit of an organization, and evicts others beyond maxCircuits.
 func (b *breaker) add(organization string) *circuit {
 	if b.circuits == nil {
 		b.circuits = make(map[string]*circuit)

@@ -6,6 +6,6 @@
 // caller.
 //
 // A backend that is down or slow affects only calls to it: the calls in flight and the memory of their responses are
-// limited. After consecutive failures of the calls of an organization, a circuit breaker refuses its calls until a probe
-// succeeds.
+// limited. After consecutive failures of the calls of an organization, a circuit breaker refuses its calls until a
+// probe succeeds.
 package agent

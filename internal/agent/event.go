@@ -17,7 +17,7 @@ type Outcome string
 // Outcomes.
 const (
 	OutcomeOK           Outcome = "ok"
-	OutcomeRefused      Outcome = "refused"       // by the backend, with a status that is passed on
+	OutcomeRefused      Outcome = "refused"       // refused by the backend with a status that is passed on
 	OutcomeBackendError Outcome = "backend_error" // a status or a body that cannot be passed on
 	OutcomeTimeout      Outcome = "timeout"
 	OutcomeBroken       Outcome = "broken"       // the exchange ended early, or was not HTTP
@@ -32,12 +32,12 @@ const (
 type Event struct {
 	Operation string // such as list-findings
 	Method    string
-	Status    int // of the backend's response, 0 for none
+	Status    int // of the backend's response; 0 if there is none
 	Outcome   Outcome
 	Duration  time.Duration
 }
 
-// maxLoggedPath is the number of bytes of a path in the audit log.
+// maxLoggedPath is the maximum number of bytes of a path in the audit log.
 const maxLoggedPath = 256
 
 // record reports a call that has ended, and writes the audit log of changes.

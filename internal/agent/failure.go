@@ -16,11 +16,12 @@ import (
 const (
 	// defaultRetry is the delay before a call that may succeed later, if the backend sends no Retry-After.
 	defaultRetry = 5 * time.Second
-	// noRetry means that nothing is known about a delay.
+	// noRetry is the delay if it is unknown.
 	noRetry = -1 * time.Second
 	// maxRetry limits the delay that the backend can request.
 	maxRetry = 30 * 24 * time.Hour
-	// maxCause is the number of bytes of a cause in the log. Errors of net/http may quote the backend's response.
+	// maxCause is the maximum number of bytes of a cause in the log. Errors of net/http may quote the backend's
+	// response.
 	maxCause = 200
 )
 
@@ -41,10 +42,10 @@ func (f *failure) Error() string {
 
 func (f *failure) Unwrap() error { return f.public }
 
-// RetryAfter returns the delay before the next attempt, or a negative one if nothing is known about it.
+// RetryAfter returns the delay before the next attempt, or a negative value if it is unknown.
 func (f *failure) RetryAfter() time.Duration { return f.after }
 
-// BackendCode returns the error code of the backend, or "" if it sent none that can be passed on.
+// BackendCode returns the error code of the backend, or "" if it sent no valid code.
 func (f *failure) BackendCode() string { return f.backendCode }
 
 func newFailure(code assay.Code, message string, cause error, after time.Duration) *failure {
@@ -83,7 +84,7 @@ var refusals = map[int]struct {
 const (
 	maxRefusal    = 64 << 10 // body
 	maxMessage    = 1 << 10
-	maxDetails    = 32 // number
+	maxDetails    = 32 // number of details
 	maxDetailName = 128
 	maxDetail     = 512
 )
@@ -91,8 +92,8 @@ const (
 // backendCode matches the codes of a backend that are passed on. They need not be codes of this API.
 var backendCode = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,63}$`)
 
-// refusal returns the error for a status of refusals. body may be anything; refusal reads only the error format of the
-// API.
+// refusal returns the error for a status of refusals. It takes message, code and details from the body if the body has
+// the error format of the API, and ignores any other body.
 func refusal(status int, body []byte, after time.Duration) error {
 	kind := refusals[status]
 	f := newFailure(kind.code, kind.message, nil, after)
@@ -151,7 +152,7 @@ func retryAfter(h http.Header, now time.Time, otherwise time.Duration) time.Dura
 	if err != nil {
 		return otherwise
 	}
-	// Both times are the backend's, so that the result does not depend on our clock.
+	// Use the Date of the backend, so that the result does not depend on the clock of this server.
 	if sent, err := http.ParseTime(h.Get("Date")); err == nil {
 		now = sent
 	}

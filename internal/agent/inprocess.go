@@ -10,8 +10,8 @@ import (
 	"net/http/httptrace"
 )
 
-// InProcess returns a transport to a handler in this process. The handler gets the request as a server would pass it
-// on, and its response is in memory until it is complete.
+// InProcess returns a transport that calls a handler in this process. The handler receives the request like from a
+// server. Its response is buffered in memory until it is complete.
 func InProcess(h http.Handler) http.RoundTripper { return inProcess{h} }
 
 type inProcess struct{ handler http.Handler }
@@ -31,7 +31,7 @@ func (t inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	w := &inMemory{header: http.Header{}}
 	t.handler.ServeHTTP(w, in)
-	// A handler that gave up because its caller has gone has not answered.
+	// The response is incomplete if the handler stopped because the caller disconnected.
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}

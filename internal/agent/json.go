@@ -14,9 +14,9 @@ import (
 // isJSON reports whether b is one JSON value in UTF-8.
 func isJSON(b []byte) bool { return utf8.Valid(b) && json.Valid(b) }
 
-// members calls f for the members of a JSON object in their order, including duplicates. value is a slice of object.
-// object must be valid JSON. If it is not an object, it has no members. Only names are decoded, so that large values
-// cost only a scan.
+// members calls f for the members of a JSON object in order, including duplicates. The value is a slice of object,
+// which must be valid JSON. For JSON other than an object, members does not call f. It decodes only names, and scans
+// values.
 func members(object []byte, f func(name string, value []byte)) {
 	i := space(object, 0)
 	if i == len(object) || object[i] != '{' {
@@ -98,8 +98,8 @@ func text(value []byte, n int) string {
 	return safetext.Cut(s, n)
 }
 
-// whole parses a JSON number that is a non-negative integer, written as digits only.
-func whole(value []byte) (int64, bool) {
+// nonNegative parses a JSON number that consists only of digits.
+func nonNegative(value []byte) (int64, bool) {
 	n, err := strconv.ParseInt(string(value), 10, 64)
 	return n, err == nil && n >= 0
 }

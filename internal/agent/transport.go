@@ -85,15 +85,15 @@ func (a *attempt) traced(ctx context.Context) context.Context {
 
 type attemptKey struct{}
 
-// alone returns a context that prevents net/http from retrying a request. By default it retries a GET on one idle
-// connection after the other.
-func (a *attempt) alone(ctx context.Context) context.Context {
+// withoutRetry returns a context that prevents net/http from retrying a request. By default, it retries a GET on one
+// idle connection after another.
+func (a *attempt) withoutRetry(ctx context.Context) context.Context {
 	return context.WithValue(ctx, attemptKey{}, a)
 }
 
 var errBroke = errors.New("the connection broke before a response")
 
-// proxyOnce returns the proxy of the environment. net/http calls it before each attempt, so it can refuse a retry.
+// proxyOnce returns the proxy of the environment. net/http calls it before each attempt, so an error prevents a retry.
 func proxyOnce(r *http.Request) (*url.URL, error) {
 	if a, ok := r.Context().Value(attemptKey{}).(*attempt); ok && a.connected.Load() {
 		return nil, errBroke

@@ -21,16 +21,16 @@ import (
 type API struct {
 	// URL is the base URL of the API, such as https://assay.example.com/api.
 	URL string
-	// Client sends the requests. Handler sends them within the process.
+	// Client sends the requests. Its transport may be a Handler.
 	Client *http.Client
-	// Authorization is the field of the requests, "" for that of the caller.
+	// Authorization is the Authorization header of the requests; "" for the header of the caller.
 	Authorization string
 }
 
-// maxAnswer is the maximum size in bytes of an answer: agents read all of it.
+// maxAnswer is the maximum size of an answer in bytes. It is small because agents read all of an answer.
 const maxAnswer = 512 << 10
 
-// get returns the data of an operation that reads.
+// get sends a GET request and returns the data of the answer, with the total if it is a list.
 func (a *API) get(ctx context.Context, path string, query map[string][]string, caller http.Header) (json.RawMessage, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(a.URL, "/")+path, nil)
 	if err != nil {
@@ -81,7 +81,7 @@ func (a *API) get(ctx context.Context, path string, query map[string][]string, c
 				text += "; " + detail
 			}
 		}
-		if answer.Error.Code == string(assay.CodeNotFound) { // of the path; services and insights have codes of their own
+		if answer.Error.Code == string(assay.CodeNotFound) { // the path was not found; a missing service or insight has another code
 			text += a.hint(resp.StatusCode)
 		}
 		return nil, errors.New(text)
@@ -97,7 +97,7 @@ func (a *API) get(ctx context.Context, path string, query map[string][]string, c
 	return json.Marshal(map[string]any{"items": answer.Data, "total": *meta.Total})
 }
 
-// hint returns a text to append to the error of an unknown path, "" if the base URL is not from a user.
+// hint returns a text to append to the error of an unknown path, or "" if the user has not configured the base URL.
 func (a *API) hint(status int) string {
 	if status != http.StatusNotFound || a.Authorization == "" {
 		return ""
@@ -105,12 +105,12 @@ func (a *API) hint(status int) string {
 	return "; is --url the root of the API, such as https://HOST/api?"
 }
 
-// Handler sends requests to a handler in this process, in the name of an address.
+// Handler is a transport that calls a handler in this process, with the address of the client of the message.
 type Handler struct {
 	Handler http.Handler
 }
 
-// RoundTrip implements http.RoundTripper. The answer is in memory, at most a little over maxAnswer of it.
+// RoundTrip implements http.RoundTripper. It buffers at most maxAnswer+1 bytes of the answer in memory.
 func (h Handler) RoundTrip(r *http.Request) (*http.Response, error) {
 	w := &answer{header: http.Header{}, status: http.StatusOK}
 	m, _ := r.Context().Value(messageKey{}).(*message)
@@ -134,7 +134,7 @@ func (h Handler) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// answer keeps a response in memory.
+// answer is a response in memory.
 type answer struct {
 	header http.Header
 	status int

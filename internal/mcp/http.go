@@ -56,8 +56,8 @@ func HTTPHandler(s *mcp.Server, cfg HTTPConfig) http.Handler {
 		cfg: cfg, messages: fair.NewSemaphore(maxMessages, maxMessagesEach),
 		sdk: mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, &mcp.StreamableHTTPOptions{
 			Stateless: true, JSONResponse: true, Logger: cfg.Logger,
-			// Every request needs a credential that a browser does not add by itself, so that a page of another name which
-			// resolves to this host gets nothing. A proxy on this host sends other names.
+			// Every request needs a credential that a browser does not add by itself, so that a page of another name
+			// which resolves to this host gets nothing. A proxy on this host sends other names.
 			DisableLocalhostProtection: true,
 		}),
 	})
@@ -101,7 +101,7 @@ func (h *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer.send(w)
 }
 
-// answer answers a message in turn. The SDK returns when the tool has.
+// answer waits for a slot of the organization and answers a message. It returns after the tool has returned.
 func (h *httpHandler) answer(w http.ResponseWriter, r *http.Request, organization string) error {
 	ctx := r.Context()
 	if err := h.messages.Acquire(ctx, organization); err != nil {
@@ -118,10 +118,10 @@ func (h *httpHandler) answer(w http.ResponseWriter, r *http.Request, organizatio
 	return context.Cause(ctx)
 }
 
-// message is a message over HTTP in progress. It holds a slot of the CPUs, except while a tool waits for the API, which
-// takes one by itself.
+// message is a message over HTTP in progress. It holds a CPU slot, except while a tool waits for the API, whose handler
+// acquires its own slot.
 type message struct {
-	ctx          context.Context // of the request; that of a tool ends later
+	ctx          context.Context // of the request; the context of a tool ends later
 	address      string          // of the client
 	cpu          *fair.Semaphore
 	organization string
@@ -130,7 +130,8 @@ type message struct {
 
 type messageKey struct{}
 
-// outside calls do without the slot. ctx ends with the request. A nil message has no slot.
+// outside releases the slot, calls do, and acquires a slot again. The context of do ends with the request. A nil
+// message has no slot.
 func (m *message) outside(ctx context.Context, do func(ctx context.Context)) (err error) {
 	if m == nil {
 		do(ctx)
@@ -149,7 +150,7 @@ func (m *message) outside(ctx context.Context, do func(ctx context.Context)) (er
 	return err
 }
 
-// response keeps a response, to send it with a Content-Length, by which package connlimit counts it.
+// response buffers a response to send it with a Content-Length, which package connlimit needs to count it.
 type response struct {
 	header http.Header
 	status int

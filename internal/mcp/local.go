@@ -22,9 +22,9 @@ import (
 	"assay/internal/review"
 )
 
-// Local are the tools for files of this machine, with the rights of this process.
+// Local provides tools for local files, with the permissions of this process.
 type Local struct {
-	Cache string // directory for compiled grammars, "" for none
+	Cache string // directory for compiled grammars; "" disables the cache
 }
 
 type (
@@ -97,8 +97,8 @@ func scored(ctx context.Context, files []string) (*report.Report, error) {
 	return offline.Score(ctx, offline.Config{Inputs: inputs})
 }
 
-// openRegular opens a regular file. Other files, such as named pipes and terminals, can delay a read forever, which the
-// end of the context does not interrupt.
+// openRegular opens a regular file. Reading other files, such as named pipes and terminals, can block forever, even
+// after the context ends.
 func openRegular(name string) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -191,8 +191,8 @@ func (l *Local) verify(ctx context.Context, _ http.Header, in verifyIn) (any, er
 	return v, nil
 }
 
-// missing returns the findings of a report that another one does not have. Their ids depend on equal ones before them in
-// a file, so that the number for a check and a file decides.
+// missing returns the findings of a report that another report does not have. The id of a finding depends on equal
+// findings before it in the file, so missing compares the number of findings for each check and file.
 func missing(in, from *review.Report) []codePlace {
 	type key struct{ check, file string }
 	count := map[key]int{}
@@ -204,7 +204,7 @@ func missing(in, from *review.Report) []codePlace {
 	for _, f := range from.Findings {
 		known[f.ID] = true
 	}
-	// Those with a known id are the same ones.
+	// Findings with the same id are equal.
 	places := slices.Clone(in.Findings)
 	slices.SortStableFunc(places, func(a, b review.Finding) int {
 		switch {

@@ -17,13 +17,13 @@ import (
 // drainTimeout limits the wait for responses after the end of the input.
 const drainTimeout = 30 * time.Second
 
-// Stdio returns a transport with one message on each line. Its connection ends after the responses to all requests of
-// the input. The SDK alone cancels them at the end of the input, so `printf ... | assay mcp` would print nothing.
+// Stdio returns a transport with one message per line. At the end of the input, its connection waits for the responses
+// to all requests. The transport of the SDK cancels them instead, so `printf ... | assay mcp` would print nothing.
 func Stdio(in io.Reader, out io.Writer) mcp.Transport {
 	return stdio{mcp.IOTransport{Reader: io.NopCloser(in), Writer: openWriter{out}}}
 }
 
-// openWriter is an output that is not closed.
+// openWriter is an io.WriteCloser whose Close does nothing.
 type openWriter struct{ io.Writer }
 
 func (openWriter) Close() error { return nil }
