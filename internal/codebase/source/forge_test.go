@@ -46,7 +46,7 @@ var testKey = sync.OnceValue(func() *rsa.PrivateKey {
 	return key
 })
 
-// testForge is a source host with the documented shapes of GitHub, GitLab and Gitea, and with git.
+// testForge is a fake source host with the documented APIs of GitHub, GitLab and Gitea, and a git server.
 type testForge struct {
 	*gitServer
 	t   *testing.T
@@ -54,8 +54,8 @@ type testForge struct {
 
 	mu      sync.Mutex
 	calls   []string
-	answers map[string]string // instead of the usual ones, by method and path; "403 {header}" for a status
-	refresh int               // tokens that were refreshed
+	answers map[string]string // replace the default answers, by method and path; "403 {header}" is a status
+	refresh int               // number of refreshed tokens
 	minted  []string          // bodies of requests for tokens
 }
 
@@ -109,7 +109,7 @@ func (f *testForge) serve(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, answer)
 }
 
-// usual answers like a host with an organization acme of the user 7, mona.
+// usual answers like a host with the organization acme, which is owned by mona, the user with id 7.
 func (f *testForge) usual(r *http.Request) (string, bool) {
 	bearer := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 	page, _ := strconv.Atoi(r.URL.Query().Get("page"))
@@ -158,7 +158,7 @@ func ofApp(text string) bool {
 	return token.Claims(&testKey().PublicKey, &claims) == nil && claims.Issuer == "client" && claims.Expiry.Time().Sub(claims.IssuedAt.Time()) <= 10*time.Minute
 }
 
-// list returns a page of one repository more than fits.
+// list returns a page of a list with one repository more than fits on a page.
 func (f *testForge) list(page, size int, name string) string {
 	var all []map[string]any
 	for n := (page - 1) * size; n < min(page*size, size+1); n++ {
@@ -175,7 +175,7 @@ func (f *testForge) list(page, size int, name string) string {
 	return string(text)
 }
 
-// token answers a request for a token. Refresh tokens are valid once, and the last one is.
+// token answers a request for a token. Only the last refresh token is valid, and only once.
 func (f *testForge) token(r *http.Request) (string, bool) {
 	if r.ParseForm() != nil || r.PostForm.Get("client_id") != "client" || r.PostForm.Get("client_secret") != "client-secret" {
 		return "", false
@@ -280,14 +280,14 @@ func TestForges(t *testing.T) {
 	}
 }
 
-// TestOwnership has a user name installations that the user does not own.
+// TestOwnership: a user cannot connect an installation that the user does not own.
 func TestOwnership(t *testing.T) {
 	f := newTestForge(t)
 	s := f.sources(nil)
 	for installation, code := range map[string]assay.Code{
-		"43":       assay.CodeForbidden, // of another user, who lets this one read a repository
-		"44":       assay.CodeForbidden, // of an organization of which the user is a member only
-		"99":       assay.CodeForbidden, // that the user does not know
+		"43":       assay.CodeForbidden, // of another user, with a repository that this user can read
+		"44":       assay.CodeForbidden, // of an organization in which the user is only a member
+		"99":       assay.CodeForbidden, // not visible to the user
 		"":         assay.CodeUnprocessable,
 		"42/../43": assay.CodeUnprocessable, "-1": assay.CodeUnprocessable, "042": assay.CodeUnprocessable,
 	} {
@@ -309,7 +309,7 @@ func TestOwnership(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestLostOwnership has the user that connected an organization of GitHub lose the role.
+// TestLostOwnership: the user that connected an organization of GitHub is no longer an owner.
 func TestLostOwnership(t *testing.T) {
 	const (
 		installation = "GET /api/v3/app/installations/42"
@@ -399,7 +399,7 @@ func TestLostOwnership(t *testing.T) {
 		if !c.lost {
 			continue
 		}
-		// GitHub that does not say changes nothing. The user connects it again.
+		// If GitHub does not respond, the result stays the same. Then the user connects the installation again.
 		passed.Store(int64(2 * ownerInterval))
 		cancelled, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -413,13 +413,13 @@ func TestLostOwnership(t *testing.T) {
 		_, err = s.Authorize(t.Context(), KindGitHub, grant("42"), "")
 		require.NoError(t, err, name)
 		require.NoError(t, access(), name)
-		// A cancelled check is none.
+		// A canceled check has no result.
 		passed.Store(int64(3 * ownerInterval))
 		_, _, _, err = s.access(cancelled, i, made.Repositories[0], toRead)
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorContains(t, access(), "no longer owns", name)
 	}
-	// The account of a user has no other owners.
+	// The account of a user has no owners to check.
 	f := newTestForge(t)
 	f.set("GET /api/v3/user/installations", `{"installations":[{"id":42,"account":{"login":"mona","id":7,"type":"User"}}]}`)
 	made, err := f.sources(nil).Authorize(t.Context(), KindGitHub, grant("42"), "")
@@ -427,7 +427,7 @@ func TestLostOwnership(t *testing.T) {
 	require.Zero(t, made.OwnerID)
 }
 
-// TestItems decodes the largest list that an answer can have. It costs the memory of its bytes, and not of its items.
+// TestItems: decoding the largest list in an answer takes memory for its bytes, and not for its items.
 func TestItems(t *testing.T) {
 	text := []byte(`{"repositories":[{}` + strings.Repeat(",{}", maxAnswer/3-10) + `]}`)
 	allocated := testing.Benchmark(func(b *testing.B) {
@@ -444,7 +444,7 @@ func TestItems(t *testing.T) {
 	require.Less(t, allocated, int64(4*maxAnswer))
 }
 
-// TestHostileForges has hosts answer what they should not.
+// TestHostileForges: invalid answers of hosts are rejected.
 func TestHostileForges(t *testing.T) {
 	f := newTestForge(t)
 	s := f.sources(nil)
@@ -529,7 +529,7 @@ func TestForgeConfig(t *testing.T) {
 	}
 }
 
-// memoryStore keeps one installation.
+// memoryStore is a CredentialStore with one installation.
 type memoryStore struct {
 	mu sync.Mutex
 	i  assay.Installation
@@ -552,7 +552,7 @@ func (m *memoryStore) ReplaceCredential(_ context.Context, _, _ string, old, cre
 	return true, nil
 }
 
-// TestRefresh has several processes use an expired token at the same time. The host accepts a refresh token once.
+// TestRefresh: several processes use an expired token concurrently, and the host accepts a refresh token once.
 func TestRefresh(t *testing.T) {
 	f := newTestForge(t)
 	later := time.Now().Add(3 * time.Hour)
@@ -582,14 +582,14 @@ func TestRefresh(t *testing.T) {
 	f.mu.Lock()
 	refreshed := f.refresh
 	f.mu.Unlock()
-	// The new token of the fake host has expired by the moved clock as well, so that each process may refresh in turn.
+	// With the advanced clock, the new token has expired, too, so each process may refresh in turn.
 	require.GreaterOrEqual(t, refreshed, 1)
 	saved, err := first.Open(&store.i)
 	require.NoError(t, err)
 	require.Equal(t, "refresh-"+strconv.Itoa(refreshed), saved.RefreshToken)
 	require.True(t, saved.Refreshing.IsZero())
 
-	// A host that rejects the refresh token leaves the credential as it was.
+	// If the host rejects the refresh token, the stored credential does not change.
 	f.set("POST /oauth/token", "400 ")
 	before := store.i
 	_, err = first.Checkout(t.Context(), &before, c.Repositories[0], Want{}, t.TempDir())

@@ -44,13 +44,13 @@ func newRepository(t *testing.T, dir string, files map[string]string) string {
 	return dir
 }
 
-// gitServer is a git server whose answers tests replace.
+// gitServer is a git server whose answers tests can replace.
 type gitServer struct {
 	*gittest.Server
 	requests atomic.Int64
 	open     bool // without a password
 	answer   http.HandlerFunc
-	api      http.HandlerFunc // of a forge, for the paths that are none of git
+	api      http.HandlerFunc // API of a forge, for paths other than those of git
 }
 
 func newGitServer(t *testing.T) *gitServer {
@@ -80,7 +80,7 @@ func (s *gitServer) url(name string) string {
 	return "https://example.com:" + port + "/" + name
 }
 
-// newSources returns sources that find example.com at this machine.
+// newSources returns Sources that resolve example.com to this machine.
 func newSources(t *testing.T, change func(*Config)) *Sources {
 	t.Helper()
 	cfg := Config{Limits: testLimits, WorkDir: t.TempDir(), PrivateHosts: true, Secret: auth.Secret(strings.Repeat("k", 32))}
@@ -104,7 +104,7 @@ func newSources(t *testing.T, change func(*Config)) *Sources {
 	return s
 }
 
-// detail returns what a coded error explains.
+// detail returns the details of a coded error.
 func detail(err error) string {
 	var coded *assay.Error
 	if err == nil {
@@ -189,7 +189,7 @@ func TestGit(t *testing.T) {
 	require.Contains(t, detail(err), "certificate")
 }
 
-// TestPrivateAddresses has names and addresses of private networks rejected before a connection.
+// TestPrivateAddresses: names and addresses of private networks are rejected before a connection.
 func TestPrivateAddresses(t *testing.T) {
 	server := newGitServer(t)
 	s := newSources(t, func(c *Config) { c.CAFile, c.PrivateHosts = server.CA, false })
@@ -214,7 +214,7 @@ func TestPrivateAddresses(t *testing.T) {
 	require.Zero(t, server.requests.Load())
 }
 
-// TestRedirects has a server that redirects git to another one, in each of its requests.
+// TestRedirects: git does not follow a redirect in any of its requests.
 func TestRedirects(t *testing.T) {
 	inner := newGitServer(t)
 	inner.open = true
@@ -230,7 +230,7 @@ func TestRedirects(t *testing.T) {
 	require.Positive(t, server.requests.Load())
 }
 
-// TestHostileRemotes has servers that answer with something else, or not at all.
+// TestHostileRemotes: servers that send invalid answers, or none, cause an error.
 func TestHostileRemotes(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
 		"HTML": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") },
@@ -261,7 +261,7 @@ func TestHostileRemotes(t *testing.T) {
 	}
 }
 
-// TestManyReferences has servers with more references than the reader of the default branch has memory for.
+// TestManyReferences: servers send more references than fit in the memory limit of ls-remote.
 func TestManyReferences(t *testing.T) {
 	for n, want := range map[int]string{1_000: "no error", 300_000: "more memory than the limit"} {
 		server := newGitServer(t)
@@ -300,7 +300,7 @@ func TestWithoutGit(t *testing.T) {
 	}
 }
 
-// TestOldGit: a git that would not connect to the checked addresses is not used.
+// TestOldGit: a version of git that ignores the checked addresses is rejected.
 func TestOldGit(t *testing.T) {
 	bin := t.TempDir()
 	t.Setenv("PATH", bin)

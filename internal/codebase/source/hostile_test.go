@@ -26,7 +26,7 @@ import (
 
 func asError(err error, target **assay.Error) bool { return errors.As(err, target) }
 
-// store writes an object as given and returns its id.
+// store writes an object without validation and returns its id.
 func store(t *testing.T, dir, kind string, content io.Reader) string {
 	t.Helper()
 	cmd := exec.Command("git", "hash-object", "--literally", "-w", "--stdin", "-t", kind)
@@ -55,7 +55,8 @@ func commitTree(t *testing.T, dir, tree string) {
 	gittest.Git(t, dir, "update-ref", "refs/heads/main", commit)
 }
 
-// TestHostileRepositories checks out repositories that try to get out, or to exhaust the machine.
+// TestHostileRepositories: checkouts of repositories that try to escape or to exhaust the machine fail or have no
+// effect.
 func TestHostileRepositories(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "outside") // the subtests end before it
 	blob := func(dir, text string) string { return store(t, dir, "blob", strings.NewReader(text)) }
@@ -208,7 +209,7 @@ func TestHostileRepositories(t *testing.T) {
 	}
 }
 
-// TestStoredFiles: attributes of a repository do not make files larger than they are stored.
+// TestStoredFiles: attributes of a repository do not make files larger than their objects.
 func TestStoredFiles(t *testing.T) {
 	root := t.TempDir()
 	text := strings.Repeat("$Id$\n", 100)
@@ -276,7 +277,7 @@ func TestLocal(t *testing.T) {
 	require.ErrorContains(t, err, "--agent-local-root")
 }
 
-// TestConnectLimit has organizations connect hosts that do not answer. Others still connect.
+// TestConnectLimit: organizations with hosts that do not answer do not block other organizations.
 func TestConnectLimit(t *testing.T) {
 	for _, c := range []struct {
 		slow, each int // organizations, and their connections under test
@@ -320,7 +321,7 @@ func TestConnectLimit(t *testing.T) {
 				require.ErrorIs(t, err, taken, "%+v", c)
 			} else {
 				require.Equal(t, assay.CodeRateLimited, assay.ErrorCode(err), "%+v: %v", c, err)
-				// An organization that waits is the next.
+				// The organization that waits is next.
 				all.Go(func() {
 					_, err = s.try(t.Context(), c.by, nil, func(context.Context) (*Connection, error) { return nil, taken })
 				})

@@ -26,7 +26,7 @@ func checkoutLocal(t *testing.T, root, dir string, limits Limits) (*Checkout, er
 	return s.Checkout(t.Context(), &assay.Installation{Provider: KindLocal}, &assay.Repository{URL: dir}, Want{}, t.TempDir())
 }
 
-// TestLocalRepositories has repositories whose files are, in part, those of one that is not below the root.
+// TestLocalRepositories: repositories that use files of a repository outside of the root are rejected.
 func TestLocalRepositories(t *testing.T) {
 	for name, c := range map[string]struct {
 		build   func(t *testing.T, dir, meta, secret string)
@@ -81,7 +81,7 @@ func TestLocalRepositories(t *testing.T) {
 	}
 }
 
-// replace replaces entries of a repository by links to those of another one.
+// replace replaces entries of a repository by links to the entries of another repository.
 func replace(t *testing.T, meta, other string, names ...string) {
 	for _, name := range names {
 		require.NoError(t, os.RemoveAll(filepath.Join(meta, name)))
@@ -117,7 +117,7 @@ func TestOpenBelow(t *testing.T) {
 	}
 }
 
-// TestLocalCopy copies what can be copied of a directory that is no repository.
+// TestLocalCopy: the copy of a directory that is not a repository contains its readable directories and regular files.
 func TestLocalCopy(t *testing.T) {
 	root := t.TempDir()
 	dir := filepath.Join(root, "d")
@@ -145,7 +145,7 @@ func TestLocalCopy(t *testing.T) {
 	require.Equal(t, fs.FileMode(0o755), info.Mode())
 }
 
-// TestLocalLimits: a directory that is no repository has the limits of a clone.
+// TestLocalLimits: the limits of a clone apply to a directory that is not a repository.
 func TestLocalLimits(t *testing.T) {
 	for name, c := range map[string]struct {
 		build  func(t *testing.T, dir string)
@@ -187,7 +187,7 @@ func empty(t *testing.T, dir string, n int) {
 	}
 }
 
-// TestCopyEnds: the end of its context ends a copy within a file.
+// TestCopyEnds: canceling the context ends a copy in the middle of a file.
 func TestCopyEnds(t *testing.T) {
 	dirs := [2]string{t.TempDir(), t.TempDir()}
 	require.NoError(t, os.WriteFile(filepath.Join(dirs[0], "sparse"), nil, 0o644))

@@ -67,13 +67,13 @@ func TestPush(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, next, gittest.Git(t, dir, "rev-parse", "assay/fix-1^"))
 	require.Equal(t, replaced.Commit, gittest.Git(t, dir, "rev-parse", "assay/fix-1"))
-	// The commit need not be the tip of its branch, if the host gives others.
+	// The commit need not be the tip of its branch if the host serves other commits.
 	_, err = publish(newChange(head))
 	require.NoError(t, err)
 	_, err = publish(newChange(strings.Repeat("0", 40)))
 	require.Contains(t, detail(err), "has moved on")
 
-	// Work of others on the branch stays.
+	// A branch with other commits is not replaced.
 	gittest.Git(t, dir, "checkout", "--quiet", "assay/fix-1")
 	others := gittest.Commit(t, dir, map[string]string{"mine.txt": "x"})
 	gittest.Git(t, dir, "checkout", "--quiet", "main")

@@ -44,7 +44,7 @@ func TestParseRemote(t *testing.T) {
 	}
 }
 
-// FuzzParseRemote parses URLs: what is accepted reads the same for net/url, and begins no option.
+// FuzzParseRemote: an accepted URL parses the same with net/url, and is not an option of a command.
 func FuzzParseRemote(f *testing.F) {
 	for _, s := range []string{"https://github.com/acme/shop.git", "git@github.com:acme/shop.git", "ssh://a@b:22/c", "https://[::1]/a", "-x@y:z"} {
 		f.Add(s)
