@@ -46,7 +46,7 @@ func TestNewRefusesConfigurations(t *testing.T) {
 	require.ErrorContains(t, err, "client certificate")
 }
 
-// TestRequest looks at what arrives, at the socket.
+// TestRequest checks the bytes of a request that the backend receives.
 func TestRequest(t *testing.T) {
 	b := newRawBackend(t, answers(rawResponse(200, "{}")))
 	for _, base := range []string{"", "/", "/agent%2Fv2/x", "/base/"} {

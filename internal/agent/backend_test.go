@@ -23,7 +23,7 @@ import (
 
 const token = "signed.for.test"
 
-// rawRequest is what came over a connection, byte for byte.
+// rawRequest is a request as received, byte for byte.
 type rawRequest struct {
 	line string // request line
 	head string // all of it
@@ -49,8 +49,7 @@ func (p *peer) say(s string) bool {
 	return err == nil
 }
 
-// hang tells the test that the script has got to where it hangs, and does until the
-// caller goes.
+// hang reports to the test that the script hangs, and then blocks until the caller disconnects.
 func (p *peer) hang() bool {
 	p.t.hangs <- struct{}{}
 	_, _ = io.Copy(io.Discard, p)

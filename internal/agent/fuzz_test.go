@@ -17,8 +17,8 @@ import (
 	"assay"
 )
 
-// FuzzTarget: what is sent is what came, below the backend's URL and nowhere else,
-// also for a server that decodes the path and cleans it.
+// FuzzTarget: a path is forwarded unchanged and stays below the URL of the backend, even for a server that decodes and
+// cleans it.
 func FuzzTarget(f *testing.F) {
 	for _, seed := range [][2]string{
 		{"/findings", "a=1;b=2&c=%zz&d=+%2B&e=&&f=%E2%9C%93"},
@@ -87,7 +87,7 @@ func FuzzMembers(f *testing.F) {
 	})
 }
 
-// FuzzAnswer: whatever the backend says, what is passed on is JSON and bounded.
+// FuzzAnswer: for any response of the backend, the forwarded answer is JSON of limited size.
 func FuzzAnswer(f *testing.F) {
 	for _, seed := range []string{
 		`{"data":[1],"meta":{"total":1},"links":{"a":"b"}}`, `{"error":{"code":"A","message":"b","details":{"c":"d"}}}`, `{"data":1,"links":{}}`, `[`, "\xff",

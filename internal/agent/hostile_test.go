@@ -385,7 +385,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestAnswersAreUnpacked: what is asked for packed is passed on plain.
+// TestAnswersAreUnpacked: a compressed response is forwarded uncompressed.
 func TestAnswersAreUnpacked(t *testing.T) {
 	large := `{"a":"` + strings.Repeat("x", 200<<10) + `"}`
 	var packed bytes.Buffer

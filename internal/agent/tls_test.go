@@ -86,7 +86,7 @@ func TestHTTP2(t *testing.T) {
 	require.Len(t, from, 1)
 }
 
-// TestHostileHTTP2: what goes wrong in a stream is the same failure.
+// TestHostileHTTP2: a failure of an HTTP/2 stream has the same result as a failure of a connection.
 func TestHostileHTTP2(t *testing.T) {
 	hung := make(chan struct{}, 1)
 	for name, c := range map[string]struct {

@@ -81,7 +81,8 @@ func (a *API) get(ctx context.Context, path string, query map[string][]string, c
 				text += "; " + detail
 			}
 		}
-		if answer.Error.Code == string(assay.CodeNotFound) { // the path was not found; a missing service or insight has another code
+		// The path does not exist. A missing service or insight has another code.
+		if answer.Error.Code == string(assay.CodeNotFound) {
 			text += a.hint(resp.StatusCode)
 		}
 		return nil, errors.New(text)

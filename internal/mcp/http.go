@@ -63,7 +63,8 @@ func HTTPHandler(s *mcp.Server, cfg HTTPConfig) http.Handler {
 	})
 }
 
-// ServeHTTP implements http.Handler. It reads a message before it counts it, so that slow clients delay no others.
+// ServeHTTP implements http.Handler. It reads a message before it acquires a slot, so that slow clients do not delay
+// other clients.
 func (h *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), messageTimeout)
 	defer cancel()

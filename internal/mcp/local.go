@@ -204,7 +204,7 @@ func missing(in, from *review.Report) []codePlace {
 	for _, f := range from.Findings {
 		known[f.ID] = true
 	}
-	// Findings with the same id are equal.
+	// Match the findings with a known id first, since findings with the same id are equal.
 	places := slices.Clone(in.Findings)
 	slices.SortStableFunc(places, func(a, b review.Finding) int {
 		switch {

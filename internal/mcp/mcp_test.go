@@ -248,7 +248,7 @@ func TestOnlyPost(t *testing.T) {
 	}
 }
 
-// TestMethods: the server answers the methods of tools at once, and refuses others, which may have no end.
+// TestMethods: the server answers the methods of tools, and rejects other methods, whose calls may never end.
 func TestMethods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := handler(New(Config{}), fair.NewCPU(1, time.Now))

@@ -113,8 +113,8 @@ func traced(t *testing.T, text, file string) []llmtest.Call {
 	return []llmtest.Call{replaces(t, text, file, "\t\tprocess(m)\n", consumerSpan+"\t\tspan.End()"), replaces(t, text, file, "\t\"github.com/confluentinc/confluent-kafka-go/v2/kafka\"\n", otelImport)}
 }
 
-// TestModelInstruments: the mechanical instrumentation comes first, the model instruments what it leaves, and both are
-// verified and published.
+// TestModelInstruments: the mechanical instrumentation comes first, the model instruments the remaining boundaries,
+// and both are verified and published.
 func TestModelInstruments(t *testing.T) {
 	w, after := newQueue(t, queueProgram)
 	model, with := withModel(t, w)
@@ -181,8 +181,8 @@ func TestModelInstruments(t *testing.T) {
 	require.Len(t, model.Requests(), 2, "the minimum uses no model")
 }
 
-// TestModelLeaves has models that do not instrument the boundary, or not well. The mechanical change is published
-// without theirs, and the step says what was tried.
+// TestModelLeaves: if a model does not instrument the boundary correctly, the mechanical change is published alone, and
+// the step reports the attempt.
 func TestModelLeaves(t *testing.T) {
 	for name, c := range map[string]struct {
 		calls  func(t *testing.T, text string) []llmtest.Call
@@ -267,7 +267,7 @@ func TestModelLeaves(t *testing.T) {
 	}
 }
 
-// TestModelAlone: where nothing can be changed mechanically, the run has what the model does, or fails.
+// TestModelAlone: without a mechanical change, a run publishes the change of the model, or fails if there is none.
 func TestModelAlone(t *testing.T) {
 	files := map[string]string{
 		"go.mod":     strings.Replace(queueProgram["go.mod"], "require ", "require go.opentelemetry.io/otel/sdk v1.47.0\n\nrequire go.opentelemetry.io/otel v1.47.0\n\nrequire ", 1),
@@ -370,7 +370,7 @@ func TestInstrumentationTakeover(t *testing.T) {
 	}
 }
 
-// unnoted is the store of a worker that is killed after it has saved a patch, before it saves what is in it.
+// unnoted is the store of a worker that is killed after saving a patch, and before saving the result of the run.
 type unnoted struct {
 	assay.CodebaseStore
 	hang func(context.Context) error

@@ -380,7 +380,7 @@ func TestResultIsBounded(t *testing.T) {
 	require.LessOrEqual(t, len(text), assay.MaxDocumentBytes)
 	require.Contains(t, string(text), `"status":"rejected"`)
 
-	// What is left when all of that is gone.
+	// The result after all of these parts are dropped.
 	r = &changeResult{
 		Verification: &verification{Result: &verify.Result{Command: strings.Repeat("<", 1000)}, Review: reviewed{}},
 		Model:        &modelResult{Attempts: []propose.Attempt{{Reason: strings.Repeat("<", 2000)}}},
@@ -417,7 +417,7 @@ func TestLargePatch(t *testing.T) {
 	require.Contains(t, w.wait(r.ID, assay.RunFailed).Error, "the patch has more than")
 }
 
-// TestMigration: a migration has a branch of its own, and its pull request says what changes.
+// TestMigration: a migration has its own branch, and its pull request lists the changes.
 func TestMigration(t *testing.T) {
 	w, _ := newShop(t)
 	w.checkout = func(_ context.Context, _ source.Want, dir string) (*source.Checkout, error) {
@@ -442,8 +442,8 @@ func TestMigration(t *testing.T) {
 	})
 }
 
-// TestInstrumentation: the change of an instrumentation is verified as one that installs something, and published on a
-// branch of its own with what is left to do.
+// TestInstrumentation: an instrumentation is verified as a change that adds dependencies, and published on its branch
+// with the remaining manual steps.
 func TestInstrumentation(t *testing.T) {
 	w, _ := newShop(t)
 	w.checkout = func(_ context.Context, _ source.Want, dir string) (*source.Checkout, error) {

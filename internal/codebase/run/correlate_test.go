@@ -101,7 +101,7 @@ func TestConsists(t *testing.T) {
 	}
 }
 
-// TestLongPattern: what a finding says of a name is cut before it is taken apart.
+// TestLongPattern: the span name of a finding is truncated before it is split into parts.
 func TestLongPattern(t *testing.T) {
 	for _, pattern := range []string{"*", "*a", "{", "%d/"} {
 		s := newSubject(check.Names{SpanName: strings.Repeat(pattern, 1<<20)})

@@ -27,7 +27,7 @@ import (
 
 const modelKey = "sk-test-0123456789abcdefghij"
 
-// withModel returns a model that does what a script says, and the configuration of workers with it.
+// withModel returns a model with scripted replies, and a function that configures workers to use it.
 func withModel(t *testing.T, w *world) (*llmtest.Server, func(*Config)) {
 	server := llmtest.New(t)
 	client, err := llm.New(llm.Config{Kind: llm.Anthropic, URL: server.URL, Model: "some/model", APIKey: modelKey})
@@ -66,7 +66,7 @@ const mended = "\tslog.InfoContext(ctx, \"ordered\")"
 
 var verifies = llmtest.Call{Name: "verify", Arguments: "{}"}
 
-// TestModelFix: mechanical fixes come first, the model changes what they leave, and both are verified and published.
+// TestModelFix: mechanical fixes come first, the model fixes the remaining findings, and both are published.
 func TestModelFix(t *testing.T) {
 	w, found := newShop(t)
 	model, with := withModel(t, w)
@@ -122,7 +122,7 @@ func TestModelFix(t *testing.T) {
 	require.Equal(t, append(slices.Clone(turn), turn...), kinds)
 }
 
-// TestModelFails: what the model does not fix is left, and the mechanical fixes are published without it.
+// TestModelFails: the mechanical fixes are published even if the model fixes nothing.
 func TestModelFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		reply  llmtest.Reply

@@ -57,7 +57,7 @@ func (c *clock) move(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// world is a store with a repository, and what workers do with it.
+// world is a store with a repository, and the calls of workers.
 type world struct {
 	t            *testing.T
 	clock        *clock
@@ -75,7 +75,7 @@ type world struct {
 	published []*source.Change
 	pull      *source.Pull
 	refusal   error // of Publish
-	preview   bool  // what is scheduled
+	preview   bool  // scheduled runs are previews
 }
 
 func newWorld(t *testing.T) *world {
@@ -161,7 +161,7 @@ func (w *world) Review(ctx context.Context, dir string, _ assay.RepositorySettin
 	return f(ctx, dir)
 }
 
-// set changes what checkout and review do.
+// set replaces the functions for checkout and review.
 func (w *world) set(change func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -28,7 +28,7 @@ func listening(t *testing.T) (*receiver, string) {
 	return r, listeners[0].Addr().String()
 }
 
-// TestTraffic sends requests that the receiver refuses before it admits them, until it accepts no more.
+// TestTraffic: the receiver closes its port after too much traffic of requests that it rejects before admission.
 func TestTraffic(t *testing.T) {
 	r, address := listening(t)
 	accepted := "POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}" // for the rate of an organization

@@ -93,7 +93,7 @@ func goVerifier(t *testing.T, dir string) *Verifier {
 	return &Verifier{Time: time.Hour, ReadOnly: []string{cache}, Env: append(flags, "GOCACHE="+cache)}
 }
 
-// TestGo verifies changes of a Go service by what its manifest suggests.
+// TestGo verifies changes of a Go service with the command for its manifest.
 func TestGo(t *testing.T) {
 	needContainers(t)
 	before := tree(t, "go", "")
@@ -139,7 +139,7 @@ func TestNode(t *testing.T) {
 	}
 }
 
-// send sends what a file has, "http" or "grpc", for each word a request. The words are those of requests.
+// send sends a request for each word in a file, over transport "http" or "grpc". See request for the words.
 func send(file, transport string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -172,7 +172,7 @@ func send(file, transport string) error {
 	return nil
 }
 
-// request returns the request for a word: a signal, and what is wrong with it.
+// request returns the request for a word, which is a signal and a kind of defect.
 func request(word string) (wire.Signal, []byte) {
 	now := time.Now()
 	name, environment := "shop", "test"
@@ -219,7 +219,7 @@ func request(word string) (wire.Signal, []byte) {
 	return wire.Metrics, body
 }
 
-// TestStatus verifies changes of what tests send.
+// TestStatus verifies changes of the telemetry that tests send.
 func TestStatus(t *testing.T) {
 	needContainers(t)
 	const rule = "SPA-006"
@@ -342,7 +342,7 @@ func TestErrors(t *testing.T) {
 	require.ErrorIs(t, err, cause)
 }
 
-// TestOutput shows the end of the output, without what could control a terminal or reveal a secret.
+// TestOutput: the end of the output is kept, without control characters and secrets.
 func TestOutput(t *testing.T) {
 	needContainers(t)
 	dir := t.TempDir()
