@@ -56,7 +56,8 @@ func (w *Worker) scheduleDue(ctx context.Context) error {
 			OrganizationID: r.OrganizationID, RepositoryID: r.ID, InstallationID: r.InstallationID, RepositoryName: r.FullName,
 			Type: assay.RunReview, Status: assay.RunPending, Trigger: assay.TriggerScheduled,
 		})
-		if code := assay.ErrorCode(err); err != nil && code != assay.CodeConflict && code != assay.CodeNotFound { // too many runs, or the repository was deleted
+		// The store rejects a run if there are too many, or if the repository was deleted.
+		if code := assay.ErrorCode(err); err != nil && code != assay.CodeConflict && code != assay.CodeNotFound {
 			return err
 		}
 	}

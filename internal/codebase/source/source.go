@@ -101,7 +101,7 @@ const (
 	maxConnects    = 16               // concurrent calls of connect
 	maxOwnConnects = 2                // concurrent calls of connect for an organization
 	connectTimeout = 13 * time.Second // of a call of connect
-	connectWait    = 15 * time.Second // for another call to end; connectWait+connectTimeout is shorter than callers wait
+	connectWait    = 15 * time.Second // for a free slot; callers wait longer than connectWait+connectTimeout
 )
 
 // New returns Sources for a configuration. Its methods need git, but New does not.
