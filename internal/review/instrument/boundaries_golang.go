@@ -25,17 +25,18 @@ import (
 	"assay/internal/review/syntax"
 )
 
-// goHelpers are the files of the package that a change adds for libraries without instrumentation, and for instrumentation
-// that is longer than an expression. A module gets one package for all of its packages, below internal, so that nothing
-// else can depend on it. It has a file for each library, because the files of one that the module does not require would not compile.
+// goHelpers holds the files of the helper package. A change adds it for libraries without instrumentation, and for
+// instrumentation that is longer than an expression. Each module gets one helper package. It is below internal, so that
+// other modules cannot import it. It has a file for each library: a file for a library that the module does not require
+// would not compile.
 //
 //go:embed helpers
 var goHelpers embed.FS
 
-// goHelperDir is the directory of that package, below the module.
+// goHelperDir is the directory of the helper package, relative to the module.
 const goHelperDir = "internal/instrumentation"
 
-// goHelperNeeds are the modules that the files need, and the files.
+// goHelperNeeds lists the modules and the other helper files that each helper file depends on.
 var goHelperNeeds = map[string]struct{ modules, files []string }{
 	"instrumentation": {},
 	"messaging":       {modules: []string{goRoot, goRoot + "/metric", goRoot + "/trace"}},
@@ -67,28 +68,28 @@ type goForm uint8
 const (
 	wrapCall      goForm = iota + 1 // F(call)
 	wrapArg                         // call(a, F(b))
-	replace                         // F instead of the function
+	replace                         // F(a) instead of call(a)
 	addOption                       // call(a, F(), b)
 	useMiddleware                   // r.Use(F) after the definition of r
-	withCaller                      // F(ctx, a) instead of call(a), where the function has a context
-	transport                       // a literal of http.Client gets a transport
+	withCaller                      // F(ctx, a) instead of call(a), if a context is in scope
+	transport                       // set the Transport field of an http.Client literal
 )
 
-// goCall is how a change instruments the calls of a function.
+// goCall describes how a change instruments the calls of a function.
 type goCall struct {
 	kind   string // as in instrumentation.Boundary
 	form   goForm
-	text   string // F, with %s for the local name of the package; a function of the helper if there is one
-	helper string // file of the helper, "" if the code needs none
-	at     int    // the argument that is wrapped, or before which an option stands
-	args   int    // number of arguments of a function that gets the context before them
-	option string // type of the options, for a call that ends with a list of them
-	module string // the instrumentation; a module that uses it in another way is left
-	pkg    string // the package that text names, if it is not that of the function
-	wrap   string // file of the helper with a function that adds middleware to a router that no statement defines
+	text   string // F, with %s for the local name of the package; a helper function if helper is set
+	helper string // file of the helper package, "" if the code needs none
+	at     int    // index of the wrapped argument, or of the added option
+	args   int    // number of arguments before the change, for withCaller
+	option string // type of the options, for a call that ends with options...
+	module string // instrumentation; the call is left if the module sets it up elsewhere
+	pkg    string // package that text and option refer to, "" for the package of the function
+	wrap   string // helper file with a function that adds middleware to a router that is not assigned to a variable
 }
 
-// goCalls are the calls that a change instruments, by package and function.
+// goCalls holds the calls that a change instruments, by package and function.
 var goCalls = map[string]goCall{
 	"net/http.Get":      {kind: "http client", form: withCaller, args: 1, text: "Get", helper: "http", module: goHTTP},
 	"net/http.Head":     {kind: "http client", form: withCaller, args: 1, text: "Head", helper: "http", module: goHTTP},
@@ -132,27 +133,27 @@ var goCalls = map[string]goCall{
 type goFile struct {
 	*source
 	sites    []goSite
-	tree     *ast.File // with the exact ranges of expressions
-	base     token.Pos // of its first byte
-	nodes    map[[2]int]ast.Node
+	tree     *ast.File                 // has exact ranges of expressions, unlike the syntax tree
+	base     token.Pos                 // position of the first byte
+	nodes    map[[2]int]ast.Node       // calls, literals and selectors by start and end offset
 	taken    map[string]bool           // names of the file
-	declared map[string]bool           // names that the files of its package declare
-	imports  map[string]string         // names by path, of packages that edits use
-	routers  map[string]bool           // variables of routers; set if the file adds instrumentation to them
-	others   map[string][]*syntax.Node // declarations by name, apart from those of contexts that derive from the one of the same name
-	removes  bool                      // edits may leave an import without a use
+	declared map[string]bool           // names declared in the package of the file
+	imports  map[string]string         // names of the packages that the edits import, by path
+	routers  map[string]bool           // variables of routers; true if the file already adds instrumentation to the router
+	others   map[string][]*syntax.Node // declarations by name, except contexts derived from the context of the same name
+	removes  bool                      // an edit may remove the last use of an import
 }
 
 // goSite is a server, consumer or client of a file.
 type goSite struct {
 	instrumentation.Boundary
-	call *goCall // nil if none is known
+	call *goCall // nil if goCalls has none
 }
 
 // goGenerated matches the constructors that connect-go generates.
 var goGenerated = regexp.MustCompile(`^New[A-Z]\w*(Handler|Client)$`)
 
-// findSites adds the servers, consumers and clients of a file to those that a review knows.
+// findSites sets the sites of a file: the boundaries that the review found and the calls of goCalls.
 func (f *goFile) findSites() {
 	known := map[*syntax.Node]int{}
 	for i, b := range f.uses.Boundaries {
@@ -216,7 +217,7 @@ func (f *goFile) pkg(n *syntax.Node) string {
 	if !ok {
 		return ""
 	}
-	if def := f.Definition(n); def != nil && (def.Parent == nil || def.Parent.Kind != syntax.Class) { // the name of a field is no variable
+	if def := f.Definition(n); def != nil && (def.Parent == nil || def.Parent.Kind != syntax.Class) { // not a field
 		return ""
 	}
 	return i.Path
@@ -225,7 +226,8 @@ func (f *goFile) pkg(n *syntax.Node) string {
 // local returns the name of a package in the file, "" if it has none.
 func (f *goFile) local(pkg string) string { return imported(f.source, pkg) }
 
-// name returns the name that a package has in the file when it is imported. It fails if another thing has that name.
+// name returns the local name of a package in the file. If the file does not import the package, it is the last element
+// of the path, and the result is false if another declaration has that name.
 func (f *goFile) name(pkg string) (string, bool) {
 	if name := f.local(pkg); name != "" {
 		return name, true
@@ -234,7 +236,7 @@ func (f *goFile) name(pkg string) (string, bool) {
 	return name, f.imports[pkg] != "" || !f.names()[name] && !f.declared[name]
 }
 
-// use imports a package that has a free name.
+// use adds an import of a package unless the file imports it. Its name must be free.
 func (f *goFile) use(pkg string) {
 	if f.local(pkg) == "" {
 		f.imports[pkg] = path.Base(pkg)
@@ -256,8 +258,8 @@ func (f *goFile) names() map[string]bool {
 	return f.taken
 }
 
-// exact returns the go/ast node of a call or literal. The ranges of its parts are exact, while a part in the syntax tree lacks
-// the & before a literal, and a type assertion.
+// exact returns the go/ast node of a call, literal or selector, nil if there is none. Ranges in go/ast are exact. In
+// the syntax tree, the range of a literal lacks a leading &, and the range of an expression lacks its type assertion.
 func (f *goFile) exact(n *syntax.Node) ast.Node {
 	if !f.parse() {
 		return nil
@@ -265,7 +267,7 @@ func (f *goFile) exact(n *syntax.Node) ast.Node {
 	return f.nodes[[2]int{n.Start, n.End}]
 }
 
-// parse parses the file for edits.
+// parse parses the file with go/parser and reports whether it succeeded.
 func (f *goFile) parse() bool {
 	if f.tree != nil {
 		return true
@@ -290,38 +292,39 @@ func (f *goFile) at(p token.Pos) int { return min(max(int(p-f.base), 0), len(f.S
 // text returns the source of a node.
 func (f *goFile) text(n ast.Node) string { return string(f.Source[f.at(n.Pos()):f.at(n.End())]) }
 
-// around returns the edits that put text around a node.
+// around returns the edits that insert text before and after a node.
 func (f *goFile) around(n ast.Node, before, after string) []udiff.Edit {
 	return []udiff.Edit{{Start: f.at(n.Pos()), End: f.at(n.Pos()), New: before}, {Start: f.at(n.End()), End: f.at(n.End()), New: after}}
 }
 
-// goModule holds the data of a module that its files share.
+// goModule holds the data that the files of a module share.
 type goModule struct {
-	dir       string                     // of the module
-	path      string                     // of the module
-	elsewhere map[string]bool            // instrumentation that code sets up in a way that the change does not know
+	dir       string                     // directory of the module
+	path      string                     // import path of the module
+	elsewhere map[string]bool            // instrumentation that the module sets up outside the sites, by key of side
 	routers   map[string]int             // number of routers by library
-	changed   bool                       // http.DefaultClient or http.DefaultTransport is changed
-	shared    bool                       // http.DefaultClient is used in a way in which another client cannot take its place
-	drivers   bool                       // code uses a driver of database/sql or one of its connections, which instrumentation wraps
-	tunes     bool                       // code sets the transport of a client, or asserts its type
+	changed   bool                       // the module assigns to http.DefaultClient, http.DefaultTransport or a field of them
+	shared    bool                       // a use of http.DefaultClient does not allow another client in its place
+	drivers   bool                       // the module uses a database/sql driver or raw connection, which instrumentation wraps
+	tunes     bool                       // the module sets the transport of a client or asserts its type
 	server    bool                       // a server of net/http has instrumentation
-	consumed  map[string]bool            // libraries whose messages are processed by code that was found
-	consumers map[string]bool            // directories with spans of consumers
-	handles   map[string]bool            // directories with handlers of http.DefaultServeMux
-	added     []string                   // modules
-	helpers   map[string]bool            // files of the package of helpers that the change needs
-	blocked   bool                       // another package has its directory
+	consumed  map[string]bool            // libraries with message processing code in the module
+	consumers map[string]bool            // directories with consumer spans
+	handles   map[string]bool            // directories that register handlers on http.DefaultServeMux
+	added     []string                   // modules that the change requires
+	helpers   map[string]bool            // files of the helper package that the change needs
+	blocked   bool                       // the module has a different package in goHelperDir
 	routing   map[string]bool            // directories with routers
 	imports   map[string]map[string]bool // directories that packages import, by directory
 	mains     []string                   // directories of programs
-	sites     int                        // servers, consumers and clients that were visited
-	fiber     string                     // version of fiber
+	sites     int                        // number of visited servers, consumers and clients
+	fiber     string                     // major version of fiber
 	declared  map[string]map[string]bool // names that packages declare, by directory
-	single    map[string]bool            // whether calls of functions and types have one result, by directory and name
+	single    map[string]bool            // whether a call of a function or type has one result, by directory and name
 }
 
-// declare records the declarations and imports of a file of the module, and returns the names of its package.
+// declare records the declarations and imports of a file of the module. It returns the names of its package found so
+// far.
 func (m *goModule) declare(f *syntax.File) map[string]bool {
 	dir := path.Dir(f.Path)
 	if f.Package == "main" && !slices.Contains(m.mains, dir) {
@@ -338,8 +341,8 @@ func (m *goModule) declare(f *syntax.File) map[string]bool {
 	return m.names(f.Path, f.Source)
 }
 
-// names records the names that a file declares in its package, and returns all names of the package. Tests of an external
-// test package declare none in it.
+// names records the names that a file declares in its package and returns the names of the package found so far. Files
+// of an external test package are skipped.
 func (m *goModule) names(name string, text []byte) map[string]bool {
 	dir := path.Dir(name)
 	declared := m.declared[dir]
@@ -351,7 +354,7 @@ func (m *goModule) names(name string, text []byte) map[string]bool {
 	if err != nil || strings.HasSuffix(name, "_test.go") && strings.HasSuffix(tree.Name.Name, "_test") {
 		return declared
 	}
-	called := func(id *ast.Ident, one bool) { // files for several systems may declare a function in several ways
+	called := func(id *ast.Ident, one bool) { // files with different build constraints may declare a function differently
 		declared[id.Name] = true
 		key := path.Join(dir, id.Name)
 		was, seen := m.single[key]
@@ -379,7 +382,7 @@ func (m *goModule) names(name string, text []byte) map[string]bool {
 	return declared
 }
 
-// beside records the declarations and uses in files that a review does not read: tests and generated code.
+// beside records declarations and uses of http.DefaultClient in files that a review skips: tests and generated code.
 func (s *service) beside(m *goModule) error {
 	reviewed := map[string]bool{}
 	for _, name := range s.paths() {
@@ -432,13 +435,13 @@ func newGoModule(dir, module string) *goModule {
 
 func (m *goModule) helper() string { return m.path + "/" + goHelperDir }
 
-// instruments reports whether a package instruments libraries.
+// instruments reports whether a package is instrumentation of libraries, or the helper package.
 func (m *goModule) instruments(pkg string) bool {
 	return strings.HasPrefix(pkg, goContribs) && !strings.HasPrefix(pkg, goContribs+"runtime") && !strings.HasPrefix(pkg, goContribs+"host") || pkg == m.helper() ||
 		slices.ContainsFunc(goOthers, func(p string) bool { return strings.HasPrefix(pkg, p) })
 }
 
-// goOthers are paths of packages apart from the contributions that instrument libraries.
+// goOthers lists path prefixes of instrumentation outside of OpenTelemetry's contrib repository.
 var goOthers = []string{
 	goOTelSQL, goPgx, goRedis, goConnect, goKotel, goGorm, goFiber, "github.com/riandyrn/otelchi", "github.com/dnwe/otelsarama",
 	"github.com/uptrace/opentelemetry-go-extra/otel",
@@ -449,8 +452,8 @@ func (m *goModule) mentions(f *goFile, n *syntax.Node) bool {
 	return n.Has(func(c *syntax.Node) bool { return c.Kind == syntax.Name && m.instruments(f.pkg(c)) })
 }
 
-// side returns the key of goModule.elsewhere for the instrumentation of a site: packages with instrumentation of both
-// servers and clients have one for each.
+// side returns the key of goModule.elsewhere for the instrumentation of a site. Packages that instrument both servers
+// and clients have a key for each.
 func side(module, kind string) string {
 	if module == goHTTP || module == goGRPC {
 		return module + kind[strings.LastIndexByte(kind, ' '):]
@@ -458,11 +461,11 @@ func side(module, kind string) string {
 	return module
 }
 
-// clientSide matches functions of these packages that instrument clients.
+// clientSide matches the functions that instrument clients in packages that instrument both servers and clients.
 var clientSide = regexp.MustCompile(`(?i)client|transport`)
 
-// defaults records the uses of the defaults of net/http in a file. A test may set http.DefaultTransport: added clients use the
-// transport that is the default when they send a request.
+// defaults records the uses of DefaultClient, DefaultTransport and DefaultServeMux of net/http in a file. A test may
+// set http.DefaultTransport, because the added clients read it for each request.
 func (m *goModule) defaults(f *goFile, test bool) {
 	if f.local("net/http") == "" {
 		return
@@ -487,13 +490,13 @@ func (m *goModule) defaults(f *goFile, test bool) {
 	}
 }
 
-// calls reports whether code only calls a method of a variable.
+// calls reports whether n is only the receiver of a method call.
 func (f *goFile) calls(n *syntax.Node) bool {
 	p := n.Parent
 	return p.Kind == syntax.Member && p.Parent.Kind == syntax.Call && p.Parent.Callee() == p
 }
 
-// passes reports whether code only gives the value of a variable to other code.
+// passes reports whether the value of n is only assigned, passed or returned.
 func (f *goFile) passes(n *syntax.Node) bool {
 	if bytes.HasSuffix(bytes.TrimRight(f.Source[:n.Start], " \t\r\n("), []byte("&")) {
 		return false
@@ -507,7 +510,7 @@ func (f *goFile) passes(n *syntax.Node) bool {
 	return false
 }
 
-// wrapped records the uses of drivers and transports, which instrumentation wraps.
+// wrapped records whether a file uses database drivers or transports, which instrumentation wraps.
 func (m *goModule) wrapped(f *goFile) {
 	m.tunes = m.tunes || f.local("net/http") != "" && sets(f, "Transport") || bytes.Contains(f.Source, []byte(".Transport.("))
 	for n := range f.Root.All(syntax.Call) {
@@ -515,7 +518,7 @@ func (m *goModule) wrapped(f *goFile) {
 		case recv == nil:
 		case name == "Driver":
 			m.drivers = m.drivers || len(n.Args()) == 0
-		case name == "Raw" && len(n.Args()) == 1: // of sql.Conn; that of Gorm has a string
+		case name == "Raw" && len(n.Args()) == 1: // sql.Conn.Raw takes a function, Raw of Gorm a string
 			arg := n.Arg(0)
 			m.drivers = m.drivers || arg.Kind == syntax.Func || arg.Kind != syntax.String && !f.ImportsAny("gorm.io/gorm")
 		}
@@ -565,7 +568,8 @@ func (s *service) survey(m *goModule, files []*goFile) {
 	}
 }
 
-// routed reports whether a program with a package has a router.
+// routed reports whether a program that imports the package in dir has a router. If the module has too many programs,
+// it reports whether any package has a router.
 func (m *goModule) routed(dir string) bool {
 	const maxPrograms = 50
 	for i, program := range m.mains {
@@ -589,7 +593,7 @@ func (m *goModule) routed(dir string) bool {
 	return false
 }
 
-// router returns the variable that a statement defines by a call, "" if it defines none.
+// router returns the variable to which a statement assigns a call, "" if there is none.
 func router(call *syntax.Node) string {
 	def := call.Parent
 	if def == nil || def.Kind != syntax.Assign || len(def.Targets()) != 1 || def.Value() != call || def.Targets()[0].Kind != syntax.Name {
@@ -598,7 +602,7 @@ func router(call *syntax.Node) string {
 	return def.Targets()[0].Text
 }
 
-// used returns the router of this file to which a call adds middleware.
+// used returns the router of this file to which a call adds middleware, "" if there is none.
 func (f *goFile) used(call *syntax.Node) string {
 	recv, name := call.Method()
 	if name != "Use" || recv == nil || recv.Kind != syntax.Name {
@@ -616,7 +620,7 @@ func (m *goModule) covered(f *goFile, site goSite) bool {
 	if site.Instrumented || m.mentions(f, n) {
 		return true
 	}
-	for p := n.Parent; p != nil && (p.Kind == syntax.Call || p.Kind == syntax.Spread); p = p.Parent { // an argument of a helper
+	for p := n.Parent; p != nil && (p.Kind == syntax.Call || p.Kind == syntax.Spread); p = p.Parent { // n may be an argument
 		if p.Kind == syntax.Call && m.mentions(f, p.Callee()) {
 			return true
 		}
@@ -630,7 +634,8 @@ func (m *goModule) covered(f *goFile, site goSite) bool {
 	return false
 }
 
-// mentionsValue reports whether the code that gives an expression its value in this file uses instrumentation.
+// mentionsValue reports whether an expression, or a definition of it in this file, uses instrumentation. Depth limits
+// the number of definitions.
 func (m *goModule) mentionsValue(f *goFile, n *syntax.Node, depth int) bool {
 	if n == nil || depth == 0 {
 		return false
@@ -653,7 +658,8 @@ func handler(n *syntax.Node) *syntax.Node {
 	return nil
 }
 
-// goBoundaries instruments the servers, consumers and clients of a module and returns the modules that this needs.
+// goBoundaries instruments the servers, consumers and clients of a module. It returns the modules that the change
+// requires.
 func (s *service) goBoundaries(m *goModule, files []*goFile) []string {
 	if text, err := patch.Read(s.root, path.Join(s.dir, goHelperDir, "instrumentation.go")); err != nil || !bytes.HasPrefix(text, goPackageComment) {
 		m.blocked = s.exists(goHelperDir)
@@ -672,10 +678,10 @@ func (s *service) goBoundaries(m *goModule, files []*goFile) []string {
 	return m.added
 }
 
-// goPackageComment is how the package of helpers starts.
+// goPackageComment is the start of the helper package, which identifies it.
 var goPackageComment = []byte("// Package instrumentation has the spans and metrics of this module's servers, clients and consumers,")
 
-// addHelper adds a file of the package of helpers.
+// addHelper adds a file of the helper package unless it exists.
 func (s *service) addHelper(m *goModule, name string) {
 	file := path.Join(s.dir, goHelperDir, name+".go")
 	if s.existsAt(file) {
@@ -694,7 +700,7 @@ func (s *service) addHelper(m *goModule, name string) {
 	s.did(file, 0, "Add what the instrumentation of this module's code calls")
 }
 
-// need records a file of the helper package, and the files that it depends on.
+// need records that the change needs a file of the helper package, and the files and modules that it depends on.
 func (m *goModule) need(name string) {
 	if m.helpers[name] {
 		return
@@ -706,7 +712,7 @@ func (m *goModule) need(name string) {
 	}
 }
 
-// wrap adds instrumentation to the servers and clients of a file.
+// wrap instruments the servers and clients of a file.
 func (s *service) wrap(m *goModule, f *goFile) {
 	for i, site := range f.sites {
 		if i == maxFileBoundaries || s.ctx.Err() != nil {
@@ -722,7 +728,7 @@ func (s *service) wrap(m *goModule, f *goFile) {
 		}
 		dir := path.Dir(f.Path)
 		if site.Kind == "queue consumer" && site.call == nil && (m.consumed[site.Library] || m.consumers[dir]) {
-			continue // its messages are processed in spans
+			continue // s.consumers handled its messages, or they have spans
 		}
 		line := f.LineOf(site.Node.Start)
 		what := fmt.Sprintf("Instrument the %s of `%s`", site.Kind, site.Library)
@@ -739,7 +745,7 @@ func (s *service) wrap(m *goModule, f *goFile) {
 	}
 }
 
-// Reasons to leave a server or client.
+// Reasons why a server or client is left.
 const (
 	whyUnknown = "the change knows no instrumentation for it, or not for this form of code"
 	whyDefault = "the module changes a default of `net/http`"
@@ -748,11 +754,11 @@ const (
 	whyDrivers = "the module uses its driver or a connection of it, which the instrumentation wraps"
 )
 
-// taken is the reason to leave code in which a package would have the name of another thing.
+// taken returns the reason why code is left if the local name of a package is not free.
 func taken(pkg string) string { return "the name `" + path.Base(pkg) + "` is taken in this package" }
 
-// instrument returns the edits that instrument a site, the module that they use, and why it is left. A server that needs none has
-// neither edits nor a reason.
+// instrument returns the edits that instrument a site and the module that they use, or the reason why the site is left.
+// It returns neither edits nor a reason for a site that needs no instrumentation.
 func (m *goModule) instrument(f *goFile, site goSite) (edits []udiff.Edit, by, why string) {
 	c := site.call
 	switch {
@@ -820,8 +826,8 @@ func (m *goModule) instrument(f *goFile, site goSite) (edits []udiff.Edit, by, w
 	return edits, by, ""
 }
 
-// edits returns the edits of a call, in which %F stands for the instrumentation and %s for the local name of a package,
-// that name, and why the call is left.
+// edits returns the edits of a site and the local name of the package that they use, or the reason why the site is
+// left. In the edits, %F stands for the instrumentation and %s for the local name.
 func (m *goModule) edits(f *goFile, site goSite) (edits []udiff.Edit, local, why string) {
 	c, n := site.call, site.Node
 	if n.Kind == syntax.Member { // http.DefaultClient
@@ -913,8 +919,9 @@ func (m *goModule) edits(f *goFile, site goSite) (edits []udiff.Edit, local, why
 	return []udiff.Edit{{Start: at, End: at, New: "%F"}}, local, ""
 }
 
-// several reports whether the only argument of a call may be several values: the results of another call, of a function that is
-// neither one of this module with one result nor one of the package of the first, whose functions return one option.
+// several reports whether the only argument of a call may have several values, because it is a call itself. Functions
+// of this module that have one result, and functions of the package of the outer call, which return one option, have
+// one value.
 func (m *goModule) several(f *goFile, n *syntax.Node, args []ast.Expr) bool {
 	if len(args) != 1 {
 		return false
@@ -940,7 +947,7 @@ func (f *goFile) ofRPC(n *syntax.Node) bool {
 	return slices.ContainsFunc(f.sites, func(s goSite) bool { return s.Kind == "rpc client" && s.Node == n.Parent })
 }
 
-// goJobName returns the name of the span of a scheduled job: its function.
+// goJobName returns the span name of a scheduled job: the name of its function.
 func goJobName(n *syntax.Node) string {
 	if n.Kind == syntax.Func && n.Body().Kind == syntax.Block && len(n.Body().Children) == 1 {
 		if n = n.Body().Children[0]; n.Kind == syntax.Call {
@@ -953,12 +960,12 @@ func goJobName(n *syntax.Node) string {
 	return "scheduled job"
 }
 
-// callers are expressions of the context of a request, by the type of a parameter.
+// callers maps the type of a parameter to the suffix that makes it an expression of the request's context.
 var callers = map[string]string{
 	"context.Context": "", "*http.Request": ".Context()", "*gin.Context": ".Request.Context()", "echo.Context": ".Request().Context()", "*echo.Context": ".Request().Context()",
 }
 
-// caller returns the expression of the context of the function around a call, "" if it has none.
+// caller returns an expression of the context in the functions around a call, "" if they have none.
 func (f *goFile) caller(n *syntax.Node) string {
 	for fn := n.Enclosing(syntax.Func); fn != nil; fn = fn.Enclosing(syntax.Func) {
 		for _, p := range fn.Params() {
@@ -970,8 +977,8 @@ func (f *goFile) caller(n *syntax.Node) string {
 	return ""
 }
 
-// redeclared reports whether the name of a parameter may refer to another variable at a node: a function around the node
-// declares the name, and the value is not known to be a context.
+// redeclared reports whether the name of a parameter may refer to another variable at a node: a function around the
+// node declares the name with a value that may not be a context.
 func (f *goFile) redeclared(p, fn, n *syntax.Node) bool {
 	if f.others == nil {
 		f.others = map[string][]*syntax.Node{}
@@ -979,7 +986,7 @@ func (f *goFile) redeclared(p, fn, n *syntax.Node) bool {
 			switch d.Kind {
 			case syntax.Param:
 				f.others[d.Text] = append(f.others[d.Text], d)
-			case syntax.Declare, syntax.Assign: // also by var
+			case syntax.Declare, syntax.Assign: // with or without var
 				for _, t := range d.Targets() {
 					if !f.derives(d, t.Text) {
 						f.others[t.Text] = append(f.others[t.Text], d)
@@ -994,7 +1001,7 @@ func (f *goFile) redeclared(p, fn, n *syntax.Node) bool {
 	})
 }
 
-// derives reports whether a statement assigns a context to a name, or a value derived from that of the name.
+// derives reports whether a statement assigns to a name a context, or a value derived from the name's previous value.
 func (f *goFile) derives(assign *syntax.Node, name string) bool {
 	if assign.Kind != syntax.Assign || assign.Value().Kind != syntax.Call {
 		return false
@@ -1004,13 +1011,13 @@ func (f *goFile) derives(assign *syntax.Node, name string) bool {
 	return f.pkg(recv) == "context" || method == "Start" && is(assign.Value().Arg(0)) || method == "WithContext" && (is(recv) || is(assign.Value().Arg(0)))
 }
 
-// defined reports whether a statement of a function, alone on its lines, defines a router.
+// defined reports whether a statement in a function assigns a router to a variable.
 func defined(n *syntax.Node) bool {
 	name := router(n)
 	return name != "" && name != "_" && n.Parent.Parent != nil && n.Parent.Parent.Kind == syntax.Block && n.Parent.Parent.Parent != nil
 }
 
-// below returns why a router that may be below another one is left, "" if it is not.
+// below returns the reason why a router is left that may be mounted in another router, "" if it is not left.
 func (m *goModule) below(f *goFile, site goSite) string {
 	if m.routers[site.Library] > 1 && (strings.HasSuffix(site.Library, "/mux") || strings.HasSuffix(site.Library, "/chi") || strings.HasSuffix(site.Library, "/fiber")) && !f.mounts(site.Node) {
 		return "the module has several routers, and this one may be below another"
@@ -1043,7 +1050,7 @@ func (m *goModule) middleware(f *goFile, site goSite) (edits []udiff.Edit, local
 	return []udiff.Edit{{Start: n.Parent.End, End: n.Parent.End, New: newline(f.Source) + indent + name + ".Use(%F)"}}, "", ""
 }
 
-// mounts reports whether the router that a call makes is the handler of a server of this file.
+// mounts reports whether the router that a call creates is the handler of a server in this file.
 func (f *goFile) mounts(call *syntax.Node) bool {
 	return slices.ContainsFunc(f.sites, func(s goSite) bool {
 		h := (*syntax.Node)(nil)
@@ -1054,7 +1061,7 @@ func (f *goFile) mounts(call *syntax.Node) bool {
 	})
 }
 
-// httpServer returns the edits that instrument a server of net/http.
+// httpServer returns the edits that instrument a server of net/http, or the reason why it is left.
 func (m *goModule) httpServer(f *goFile, site goSite) (edits []udiff.Edit, why string) {
 	n, h := site.Node, handler(site.Node)
 	if m.routed(path.Dir(f.Path)) {
@@ -1095,7 +1102,7 @@ func (m *goModule) httpServer(f *goFile, site goSite) (edits []udiff.Edit, why s
 	return m.named(f, edits, goHTTP)
 }
 
-// defaultMux returns the edit that replaces a handler of nil.
+// defaultMux returns the edit that replaces a nil handler by an instrumented http.DefaultServeMux.
 func (m *goModule) defaultMux(f *goFile, n ast.Node) []udiff.Edit {
 	pkg := f.local("net/http")
 	if pkg == "" {
@@ -1104,7 +1111,8 @@ func (m *goModule) defaultMux(f *goFile, n ast.Node) []udiff.Edit {
 	return []udiff.Edit{{Start: f.at(n.Pos()), End: f.at(n.End()), New: "%s.NewHandler(" + pkg + `.DefaultServeMux, "server")`}}
 }
 
-// named sets the name of the package that edits use.
+// named replaces %s in edits by the local name of a package and adds its import. It returns a reason if the name is
+// taken.
 func (m *goModule) named(f *goFile, edits []udiff.Edit, pkg string) (_ []udiff.Edit, why string) {
 	if len(edits) == 0 {
 		return nil, whyUnknown
@@ -1121,7 +1129,7 @@ func (m *goModule) named(f *goFile, edits []udiff.Edit, pkg string) (_ []udiff.E
 	return edits, ""
 }
 
-// openSQL returns the edits that replace sql.Open.
+// openSQL returns the edits that replace sql.Open, or the reason why the call is left.
 func (m *goModule) openSQL(f *goFile, n *syntax.Node) (edits []udiff.Edit, why string) {
 	call, ok := f.exact(n).(*ast.CallExpr)
 	if !ok || len(call.Args) != 2 {
@@ -1147,7 +1155,8 @@ func (m *goModule) openSQL(f *goFile, n *syntax.Node) (edits []udiff.Edit, why s
 	return m.named(f, edits, goOTelSQL)
 }
 
-// transport returns the edits that instrument a literal of http.Client, in which %F stands for the function of the helper.
+// transport returns the edits that instrument an http.Client literal, or the reason why it is left. In the edits, %F
+// stands for the helper function.
 func (m *goModule) transport(f *goFile, n *syntax.Node) (edits []udiff.Edit, why string) {
 	x, ok := f.exact(n).(*ast.CompositeLit)
 	if !ok {
@@ -1173,7 +1182,7 @@ func (m *goModule) transport(f *goFile, n *syntax.Node) (edits []udiff.Edit, why
 	return edits, ""
 }
 
-// sets reports whether a file assigns a value to a field.
+// sets reports whether a file has an assignment to a field of this name.
 func sets(f *goFile, field string) bool {
 	return f.Root.Has(func(n *syntax.Node) bool {
 		return n.Kind == syntax.Assign && slices.ContainsFunc(n.Targets(), func(t *syntax.Node) bool { return t.Kind == syntax.Member && t.Text == field })
@@ -1192,7 +1201,7 @@ func fieldOf(x *ast.CompositeLit, name string) *ast.KeyValueExpr {
 	return nil
 }
 
-// addField returns the edit that adds a field to a literal, nil if its fields have no names.
+// addField returns the edit that adds a field to a composite literal, nil if the literal has no field names.
 func (f *goFile) addField(x *ast.CompositeLit, field string) []udiff.Edit {
 	if len(x.Elts) == 0 {
 		at := f.at(x.Rbrace)
@@ -1210,7 +1219,8 @@ func (f *goFile) addField(x *ast.CompositeLit, field string) []udiff.Edit {
 	return []udiff.Edit{{Start: at, End: at, New: join + field}}
 }
 
-// finishGo adds the imports of a file that is changed, and removes those that it leaves without a use.
+// finishGo adds the imports that the edits of a file need and removes unused ones. It drops the file if it would not
+// compile.
 func (s *service) finishGo(f *goFile) {
 	if len(f.imports) == 0 && !f.removes {
 		return
@@ -1229,7 +1239,7 @@ func (s *service) finishGo(f *goFile) {
 	}
 }
 
-// drop leaves a file.
+// drop discards the changes of a file and records why.
 func (s *service) drop(f *goFile, why string) {
 	delete(s.files, f.Path)
 	s.patch.Steps = slices.DeleteFunc(s.patch.Steps, func(step patch.Step) bool { return step.File == f.Path && !step.Open })

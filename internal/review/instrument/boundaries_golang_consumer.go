@@ -20,7 +20,7 @@ import (
 	"assay/internal/review/patch"
 )
 
-// Import paths of the libraries whose messages are processed in code of the module.
+// Import paths of the messaging libraries whose processing code findLoops finds.
 const (
 	goKafka  = "github.com/segmentio/kafka-go"
 	goSarama = "github.com/IBM/sarama"
@@ -32,20 +32,20 @@ const (
 
 var goConsuming = []string{goKafka, goSarama, goAMQP, goNATS, goSQS, goKgo}
 
-// goLoop is code that processes a message: the statements from the one after an offset to the end of a block.
+// goLoop is code that processes a message: the statements from an offset to the end of a block.
 type goLoop struct {
 	library  string // as in instrumentation.Boundary
-	helper   string // file of the helper
-	start    string // function of the helper
-	arg      string // arguments for it after the context: the message, and further ones
-	context  string // expression of the context, "" if the loop names none
-	after    int    // offset after which the statements stand
+	helper   string // file of the helper package
+	start    string // helper function
+	arg      string // arguments of the helper function after the context: the queue, if there is one, and the message
+	context  string // expression of the context, "" if the loop has none
+	after    int    // offset before the statements
 	list     []ast.Stmt
-	earlier  []string   // names that the block of the code declares before it
+	earlier  []string   // names that the block may declare before the statements
 	callback bool       // the statements are the body of a function without results
-	stack    []ast.Node // around the statements
-	pos      token.Pos  // for the step
-	why      string     // why it is left
+	stack    []ast.Node // nodes around the statements, outermost first
+	pos      token.Pos  // position that the step reports
+	why      string     // reason why the code is left, "" if it is instrumented
 }
 
 // loops finds the code of a file that processes messages.
@@ -53,9 +53,9 @@ type loops struct {
 	*goFile
 	stack  []ast.Node
 	found  []*goLoop
-	queues map[string]string // argument of the helper for the queue, by function and variable of its messages
-	bodies map[*ast.BlockStmt]bool
-	params map[*ast.FuncType]map[string]bool // parameters that are channels with deliveries of AMQP
+	queues map[string]string                 // expression of the queue, by library, function and variable of its messages
+	bodies map[*ast.BlockStmt]bool           // blocks with a found loop
+	params map[*ast.FuncType]map[string]bool // parameters that are channels of AMQP deliveries
 	funcs  map[goFunc]*ast.FuncDecl
 }
 
@@ -83,7 +83,7 @@ func (f *goFile) findLoops() []*goLoop {
 	return l.found
 }
 
-// walk calls visit for the nodes of the file, with the nodes around them in stack.
+// walk calls visit for the nodes of the file. During the call, l.stack holds the nodes around the node.
 func (l *loops) walk(visit func(ast.Node)) {
 	ast.PreorderStack(l.tree, nil, func(n ast.Node, stack []ast.Node) bool {
 		l.stack = stack
@@ -92,7 +92,7 @@ func (l *loops) walk(visit func(ast.Node)) {
 	})
 }
 
-// key is the key of a variable of the function declaration around the current node.
+// key returns the key of a variable: its name, qualified by the function declaration around the current node.
 func (l *loops) key(name string) string {
 	for _, n := range l.stack {
 		if d, ok := n.(*ast.FuncDecl); ok {
@@ -102,7 +102,7 @@ func (l *loops) key(name string) string {
 	return name
 }
 
-// receivers notes variables with deliveries of AMQP and results of SQS.
+// receivers records the variables that hold deliveries of AMQP and results of SQS, with the expression of their queue.
 func (l *loops) receivers(n ast.Node) {
 	assign, ok := n.(*ast.AssignStmt)
 	if !ok || len(assign.Rhs) != 1 {
@@ -132,7 +132,7 @@ func (l *loops) receivers(n ast.Node) {
 	}
 }
 
-// queueURL returns the expression of the URL of a queue in an input of ReceiveMessage.
+// queueURL returns the expression of the queue's URL in the input of ReceiveMessage, `""` if it cannot be repeated.
 func (l *loops) queueURL(input ast.Expr) string {
 	if u, ok := input.(*ast.UnaryExpr); ok {
 		if x, ok := u.X.(*ast.CompositeLit); ok {
@@ -146,7 +146,7 @@ func (l *loops) queueURL(input ast.Expr) string {
 					if v.Op == token.AND && plain(v.X) {
 						return l.text(v.X)
 					}
-				default: // a pointer, which is not nil after a request
+				default: // a pointer; it is not nil, because the request succeeded
 					if plain(v) {
 						return "*" + l.text(v)
 					}
@@ -157,7 +157,7 @@ func (l *loops) queueURL(input ast.Expr) string {
 	return `""`
 }
 
-// plain reports whether an expression can be evaluated once more: a string, a variable or a field of one.
+// plain reports whether an expression can be repeated without side effects: a string, a variable or a field.
 func plain(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -170,7 +170,8 @@ func plain(e ast.Expr) bool {
 	return false
 }
 
-// method returns a call of a method or of a function of a package, and its name.
+// method returns the call and the name of its method or of its qualified function. The call is nil for other
+// expressions.
 func method(e ast.Expr) (*ast.CallExpr, string) {
 	call, ok := e.(*ast.CallExpr)
 	if !ok {
@@ -182,7 +183,7 @@ func method(e ast.Expr) (*ast.CallExpr, string) {
 	return nil, ""
 }
 
-// processors notes the code that processes messages.
+// processors records the code that processes messages.
 func (l *loops) processors(n ast.Node) {
 	switch n := n.(type) {
 	case *ast.ForStmt:
@@ -214,7 +215,8 @@ func (l *loops) processors(n ast.Node) {
 	}
 }
 
-// channel returns the kind of the messages of a channel, "sarama" or "amqp", and the queue.
+// channel returns the kind of the messages of a channel, "sarama" or "amqp", and the expression of the queue. The kind
+// is "" for other channels.
 func (l *loops) channel(e ast.Expr) (kind, queue string) {
 	if call, name := method(e); call != nil && name == "Messages" && len(call.Args) == 0 && l.local(goSarama) != "" {
 		return "sarama", ""
@@ -230,7 +232,8 @@ func (l *loops) channel(e ast.Expr) (kind, queue string) {
 	return "", ""
 }
 
-// delivers reports whether a parameter is a channel with deliveries of AMQP.
+// delivers reports whether name is a parameter of a function around the current node that is a channel of AMQP
+// deliveries.
 func (l *loops) delivers(name string) bool {
 	return slices.ContainsFunc(l.stack, func(n ast.Node) bool {
 		typ := functionType(n)
@@ -249,7 +252,7 @@ func functionType(n ast.Node) *ast.FuncType {
 	return nil
 }
 
-// deliveries returns the parameters of a function that are channels with deliveries of AMQP.
+// deliveries returns the parameters of a function that are channels of AMQP deliveries.
 func (l *loops) deliveries(fn *ast.FuncType) map[string]bool {
 	if names, ok := l.params[fn]; ok {
 		return names
@@ -266,7 +269,7 @@ func (l *loops) deliveries(fn *ast.FuncType) map[string]bool {
 	return names
 }
 
-// clause notes a case of a select that receives a message.
+// clause records a case of a select statement that receives a message.
 func (l *loops) clause(c *ast.CommClause) {
 	assign, ok := c.Comm.(*ast.AssignStmt)
 	if !ok || len(assign.Rhs) != 1 {
@@ -300,7 +303,7 @@ func (l *loops) clause(c *ast.CommClause) {
 	}
 }
 
-// isNil reports whether an expression compares a variable with nil.
+// isNil reports whether an expression is name == nil.
 func isNil(e ast.Expr, name string) bool {
 	b, ok := e.(*ast.BinaryExpr)
 	if !ok || b.Op != token.EQL {
@@ -309,13 +312,13 @@ func isNil(e ast.Expr, name string) bool {
 	return isIdent(b.X, name) && isIdent(b.Y, "nil")
 }
 
-// isIdent reports whether an expression is an identifier of a name.
+// isIdent reports whether an expression is the identifier name.
 func isIdent(e ast.Expr, name string) bool {
 	id, ok := e.(*ast.Ident)
 	return ok && id.Name == name
 }
 
-// reader notes a loop that reads messages of Kafka one by one.
+// reader records a loop that reads messages of Kafka one by one.
 func (l *loops) reader(loop *ast.ForStmt) {
 	if l.local(goKafka) == "" {
 		return
@@ -360,10 +363,10 @@ func (l *loops) reader(loop *ast.ForStmt) {
 	}
 }
 
-// maxContext is the maximum length of an expression that is compared with the expression of a context.
+// maxContext is the maximum length in bytes of a call that withContext compares with the expression of the context.
 const maxContext = 100
 
-// repeatable reports whether the expression of a context can be evaluated once more.
+// repeatable reports whether the expression of a context can be repeated without side effects.
 func repeatable(e ast.Expr) bool {
 	if call, name := method(e); call != nil {
 		return len(call.Args) == 0 && (name == "Context" || name == "Background" || name == "TODO") && repeatable(call.Fun.(*ast.SelectorExpr).X)
@@ -371,7 +374,8 @@ func repeatable(e ast.Expr) bool {
 	return plain(e)
 }
 
-// callbacks are the methods that give a function each message.
+// callbacks holds the methods that call a function for each message: the kind and type of the message, and the index of
+// the function among the arguments.
 var callbacks = map[string]struct {
 	kind, pkg, typ string
 	at             int
@@ -379,7 +383,7 @@ var callbacks = map[string]struct {
 	"Subscribe": {"nats", goNATS, ".Msg", 1}, "QueueSubscribe": {"nats", goNATS, ".Msg", 2}, "EachRecord": {"kgorecord", goKgo, ".Record", 0},
 }
 
-// subscription notes the function that a method gives each message.
+// subscription records the function that a method of callbacks calls for each message.
 func (l *loops) subscription(call *ast.CallExpr) {
 	_, name := method(call)
 	callback, ok := callbacks[name]
@@ -409,13 +413,14 @@ func (l *loops) subscription(call *ast.CallExpr) {
 	if found := l.add(callback.kind, "", message, body, l.at(body.Lbrace)+1, body.List, call.Pos()); found != nil {
 		found.callback, found.earlier = true, []string{message}
 		if callback.kind == "kgorecord" && l.scopeContext(found) == "" {
-			found.context = message + ".Context" // with the span of the receipt
+			found.context = message + ".Context" // has the receive span
 		}
 	}
 	l.stack = was
 }
 
-// declared returns the function or method of this file with a name, if there is one.
+// declared returns the type, the body and the enclosing nodes of a function or method of this file, nil if there is
+// none.
 func (l *loops) declared(name string, isMethod bool) (*ast.FuncType, *ast.BlockStmt, []ast.Node) {
 	if d := l.funcs[goFunc{name, isMethod}]; d != nil {
 		return d.Type, d.Body, []ast.Node{l.tree, d}
@@ -423,13 +428,15 @@ func (l *loops) declared(name string, isMethod bool) (*ast.FuncType, *ast.BlockS
 	return nil, nil, nil
 }
 
-// starters are the functions of the helper that start the processing of a message, and the library of a boundary.
+// starters maps the kind of a message to the helper function that starts its processing and the library of the
+// boundary.
 var starters = map[string][2]string{
 	"kafka": {"ProcessKafka", goKafka}, "sarama": {"ProcessSarama", goSarama}, "amqp": {"ProcessAMQP", goAMQP},
 	"nats": {"ProcessNATS", goNATS}, "kgorecord": {"ProcessKgo", goKgo}, "sqs": {"ProcessSQS", "github.com/aws/aws-sdk-go-v2"},
 }
 
-// add notes code that processes a message.
+// add records code that processes a message. It returns nil if the code is empty, is recorded already, or ignores the
+// message.
 func (l *loops) add(kind, queue, message string, block ast.Node, after int, list []ast.Stmt, pos token.Pos) *goLoop {
 	body, ok := block.(*ast.BlockStmt)
 	if len(list) == 0 || message == "_" || ok && l.bodies[body] || len(l.found) > maxFileBoundaries {
@@ -450,7 +457,7 @@ func (l *loops) add(kind, queue, message string, block ast.Node, after int, list
 	return found
 }
 
-// isError returns the variable that a condition compares with nil, "" if it does not: err != nil.
+// isError returns the variable of a condition like err != nil, "" for other conditions.
 func isError(e ast.Expr) string {
 	b, ok := e.(*ast.BinaryExpr)
 	if !ok || b.Op != token.NEQ {
@@ -467,7 +474,7 @@ var errorName = regexp.MustCompile(`^(e|.*[eE]rr(or)?)$`)
 // terminates reports whether a block ends with a statement that leaves it.
 func terminates(b *ast.BlockStmt) bool { return len(b.List) > 0 && leaves(b.List[len(b.List)-1]) }
 
-// leaves reports whether nothing after a statement runs.
+// leaves reports whether control never reaches the code after a statement.
 func leaves(s ast.Stmt) bool {
 	switch s := s.(type) {
 	case *ast.ReturnStmt:
@@ -508,7 +515,7 @@ func leaves(s ast.Stmt) bool {
 	return false
 }
 
-// breaks reports whether a break is somewhere in a block.
+// breaks reports whether a block contains a break.
 func breaks(b *ast.BlockStmt) bool {
 	for n := range ast.Preorder(b) {
 		if s, ok := n.(*ast.BranchStmt); ok && s.Tok == token.BREAK {
@@ -518,7 +525,7 @@ func breaks(b *ast.BlockStmt) bool {
 	return false
 }
 
-// clausesLeave reports whether nothing after a switch or select runs.
+// clausesLeave reports whether control never reaches the code after a switch or select.
 func clausesLeave(b *ast.BlockStmt, needsDefault bool) bool {
 	for _, s := range b.List {
 		var list []ast.Stmt
@@ -550,7 +557,7 @@ func identifiers(n ast.Node) map[string]bool {
 	return all
 }
 
-// calls reports whether an expression calls or receives something.
+// calls reports whether evaluating an expression calls a function or receives from a channel.
 func calls(n ast.Node) bool {
 	found := false
 	ast.Inspect(n, func(n ast.Node) bool {
@@ -567,7 +574,7 @@ func calls(n ast.Node) bool {
 	return found
 }
 
-// consumers puts spans around the code of a file that processes messages.
+// consumers adds spans around the code of a file that processes messages.
 func (s *service) consumers(m *goModule, f *goFile) {
 	end := 0
 	for i, l := range f.findLoops() {
@@ -611,7 +618,7 @@ func (s *service) consumers(m *goModule, f *goFile) {
 	}
 }
 
-// inSpan reports whether code starts a span, is in one, or calls the helper.
+// inSpan reports whether code starts a span, is in a span, or calls a Process function of the helper package.
 func (m *goModule) inSpan(f *goFile, start, end int) bool {
 	for _, s := range f.uses.Spans {
 		if s.Start.Start >= start && s.Start.Start < end || s.Body != nil && s.Body.Start <= start && end <= s.Body.End {
@@ -629,13 +636,13 @@ type processing struct {
 	module     *goModule
 	edits      []udiff.Edit
 	variable   string
-	labels     map[string]bool // in the code
-	errors     map[string]bool // variables of errors
-	result     string          // the result types of the function around the code
-	background bool            // the context is a new one
+	labels     map[string]bool // labels in the code
+	errors     map[string]bool // whether variables hold errors
+	result     string          // result types of the function around the code
+	background bool            // the context is context.Background()
 }
 
-// plan finds the edits, or why there are none.
+// plan sets the edits, or the reason why the code is left.
 func (p *processing) plan() {
 	fn, typ := p.function()
 	if fn == nil {
@@ -693,7 +700,8 @@ func (p *processing) plan() {
 	}
 }
 
-// survey finds the variables of errors in the function around the code, and leaves code to which that jumps.
+// survey finds the error variables of the function around the code. It leaves the code if a goto in the function jumps
+// into it.
 func (p *processing) survey(fn ast.Node) {
 	p.errors = map[string]bool{}
 	for n := range ast.Preorder(fn) {
@@ -724,7 +732,7 @@ func (p *processing) survey(fn ast.Node) {
 	p.errors["err"] = true
 }
 
-// maxExits limits the edits of one piece of code.
+// maxExits is the maximum number of edits per goLoop.
 const maxExits = 500
 
 // function returns the outermost function around the code, and the type of the innermost.
@@ -737,8 +745,8 @@ func (p *processing) function() (outer ast.Node, typ *ast.FuncType) {
 	return outer, typ
 }
 
-// withContext finds the context of the code, and lets the code use the one with the span. It returns the name of that, "_" if the
-// code uses none.
+// withContext finds the context of the code and plans the edits that make the code use the context with the span. It
+// returns the variable of the context with the span, "_" if the code uses no context.
 func (p *processing) withContext(known map[string]bool) string {
 	if p.context == "" {
 		p.context = p.scopeContext(p.goLoop)
@@ -784,8 +792,9 @@ func (p *processing) withContext(known map[string]bool) string {
 	return name
 }
 
-// uses reports whether the code uses a variable of the scope around it, apart from blocks that declare another one of that
-// name. It leaves code in which the variable gets another value, or which could not declare it after the change.
+// uses reports whether the code uses a variable of the enclosing scope. It ignores blocks that declare a variable of
+// the same name. It leaves code that assigns to the variable, or whose own declaration of it would not compile after
+// the change.
 func (p *processing) uses(name string) bool {
 	is := func(e ast.Expr) bool { return isIdent(e, name) }
 	declares := func(s ast.Stmt) bool {
@@ -831,7 +840,7 @@ func (p *processing) uses(name string) bool {
 			return !declares(n)
 		case *ast.SwitchStmt:
 			return !declares(n.Init)
-		case *ast.SelectorExpr: // the name of a field is no variable
+		case *ast.SelectorExpr: // skip the name of the field
 			ast.Inspect(n.X, visit)
 			return false
 		case *ast.KeyValueExpr:
@@ -854,7 +863,7 @@ func (p *processing) uses(name string) bool {
 	return used
 }
 
-// same reports whether a declaration would declare no new variable after earlier ones of its block.
+// same reports whether a declaration would not compile, because its block has declared all of its names before.
 func (p *processing) same(s ast.Stmt, before map[string]bool) bool {
 	assign, ok := s.(*ast.AssignStmt)
 	if !ok {
@@ -867,7 +876,7 @@ func (p *processing) same(s ast.Stmt, before map[string]bool) bool {
 	})
 }
 
-// scopeContext returns the expression of a context that is in scope, "" if there is none.
+// scopeContext returns the expression of a context in scope at the code, "" if there is none.
 func (f *goFile) scopeContext(l *goLoop) string {
 	for _, n := range slices.Backward(l.stack) {
 		if block, ok := n.(*ast.BlockStmt); ok && slices.ContainsFunc(block.List, func(s ast.Stmt) bool {
@@ -895,8 +904,8 @@ func (f *goFile) scopeContext(l *goLoop) string {
 	return ""
 }
 
-// statements plans the ends of the processing and the records of its errors in statements. Continue and break are the
-// depths in statements that these keywords leave.
+// statements plans the calls that end the processing and that record errors in a list of statements. Continues and
+// breaks count the enclosing statements within the code to which a continue or break without a label may refer.
 func (p *processing) statements(list []ast.Stmt, continues, breaks int) {
 	for _, s := range list {
 		if p.why != "" {
@@ -954,7 +963,7 @@ func (p *processing) statement(s ast.Stmt, continues, breaks int) {
 
 const whyHanded = "another goroutine processes the message"
 
-// returns plans the end of the processing at a return.
+// returns plans the call that ends the processing at a return statement.
 func (p *processing) returns(s *ast.ReturnStmt) {
 	switch {
 	case p.callback:
@@ -968,7 +977,7 @@ func (p *processing) returns(s *ast.ReturnStmt) {
 	}
 }
 
-// before plans a statement before another one.
+// before plans the insertion of a statement before s.
 func (p *processing) before(s ast.Stmt, statement string) {
 	at := p.at(s.Pos())
 	indent, alone := indentOf(p.Source, at)
@@ -981,7 +990,8 @@ func (p *processing) before(s ast.Stmt, statement string) {
 	p.edits = append(p.edits, udiff.Edit{Start: at, End: at, New: statement})
 }
 
-// afterLine plans a statement after the code that ends at an offset: on the next line if only a comment follows on the line.
+// afterLine plans the insertion of a statement after the code that ends at an offset. The statement goes on the next
+// line if nothing but a comment follows on the line.
 func (p *processing) afterLine(at int, indent, statement string) {
 	end := bytes.IndexByte(p.Source[at:], '\n')
 	if end < 0 {

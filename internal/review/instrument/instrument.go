@@ -27,23 +27,25 @@ type Kind string
 
 // The kinds of instrumentation.
 const (
-	// Minimum adds telemetry without a change of the application's logic: automatic instrumentation, the setup of the SDK,
-	// and the attributes of the resource.
+	// Minimum adds telemetry without changes of the application's logic: automatic instrumentation, the setup of the
+	// SDK, and resource attributes.
 	Minimum Kind = "minimum"
-	// General adds instrumentation of servers and clients in the code as well, where nothing does that automatically.
+	// General adds the Minimum, and instruments servers, consumers and clients in the code that have no automatic
+	// instrumentation.
 	General Kind = "general"
 )
 
 // Limits of a change.
 const (
-	maxConfigBytes = 16 << 20 // of manifests and deployment files
+	maxConfigBytes = 16 << 20 // total size of manifests and deployment files
 	maxProjects    = 200
 	maxSteps       = 2_000
 )
 
-// Make returns the patch that instruments the services of a repository, with a step for each part of it and for each task
-// that it leaves to people. The files are those that a review reads, sorted. A service in the root whose manifest has no name
-// gets the name of the repository. Make is idempotent: the patch for a repository with the patch is empty.
+// Make returns the patch that instruments the services of a repository. The patch has a step for each change and an
+// open step for each manual task. Files lists the paths that a review reads, sorted. Name is the name of the
+// repository, which a service in the root has if its manifest has no name. Make is idempotent: the patch for a patched
+// repository is empty.
 //
 // The error has the code assay.CodeUnprocessable if the repository has no service that can be instrumented.
 func Make(ctx context.Context, root *os.Root, parser *treesitter.Parser, files []string, kind Kind, name string) (*patch.Patch, error) {
@@ -80,12 +82,12 @@ type plan struct {
 	root    *os.Root
 	parser  *treesitter.Parser
 	kind    Kind
-	name    string // of the repository
+	name    string // name of the repository
 	paths   []string
 	configs []*configfile.File
 	sources map[string]map[string][]string // files by ecosystem and directory of the manifest
-	served  map[string][]string            // packages with servers, consumers, jobs or databases, by the directory of the module in Go
-	named   map[container]bool             // containers of deployment files that have a service
+	served  map[string][]string            // Go packages with servers, consumers, jobs or databases, by directory of the module
+	named   map[container]bool             // containers of deployment files that are assigned to a service
 	files   map[string]*patch.File
 	patch   patch.Patch
 }
@@ -101,16 +103,16 @@ type service struct {
 	*plan
 	dir       string
 	name      string
-	unnamed   bool // name is none of the repository
+	unnamed   bool // name is the placeholder "service"
 	manifests []*configfile.File
-	gradle    []configfile.Dependency // plugins of its Gradle scripts, and entries that they use of a version catalog
-	started   []started               // programs in Go that start the SDK
+	gradle    []configfile.Dependency // plugins and version catalog entries that its Gradle scripts use
+	started   []started               // Go programs that start the SDK
 }
 
-// started is a file of a program in Go that starts the SDK, and the added file with its setup.
+// started holds the path of a Go program's file that starts the SDK, and the path of the added file with the setup.
 type started struct{ program, setup string }
 
-// read reads manifests and deployment files.
+// read parses the manifests and deployment files. It skips files that it cannot read or parse.
 func (p *plan) read() error {
 	size := 0
 	for _, name := range p.paths {
@@ -136,11 +138,11 @@ func (p *plan) read() error {
 	return nil
 }
 
-// aside reports whether a file is a manifest of a package, which does not say where a service is.
+// aside reports whether a file is the manifest of a package and not of a service.
 func aside(name string) bool { return path.Base(name) == "setup.py" }
 
-// services returns the directories with manifests of the languages, in the order of their paths. A directory with manifests of
-// several ecosystems may have a service in each.
+// services returns the directories with manifests in the order of their paths. A directory has one service per
+// ecosystem.
 func (p *plan) services() []*service {
 	type project struct{ dir, ecosystem string }
 	var all []*service
@@ -167,7 +169,8 @@ func (p *plan) services() []*service {
 	return all
 }
 
-// isProject reports whether a file is the manifest of a project. A version catalog of Gradle has versions for several ones.
+// isProject reports whether a file is the manifest of a project. A version catalog of Gradle belongs to several
+// projects.
 func isProject(f *configfile.File) bool {
 	return f.Kind == configfile.Manifest && path.Base(f.Path) != catalogName
 }
@@ -181,7 +184,7 @@ func projectDir(f *configfile.File) string {
 	return dir
 }
 
-// names are where manifests name their project.
+// names matches the name of the project in a manifest, by file name of the manifest.
 var names = map[string]*regexp.Regexp{
 	"go.mod":         regexp.MustCompile(`(?m)^module\s+"?[^\s"]*?([^\s"/]+)(?:/v\d+)?"?\s*$`),
 	"package.json":   regexp.MustCompile(`"name"\s*:\s*"(?:@[^/"]+/)?([^"/]+)"`),
@@ -193,8 +196,8 @@ var names = map[string]*regexp.Regexp{
 // plainName matches names that need no quotes in a deployment file.
 var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
-// serviceName returns the name of the service: the name of the project, of its directory or of the repository. It returns "" for
-// none.
+// serviceName returns the name of the project, of its directory, or of the repository if the directory is the root. It
+// returns "" if these names would need quotes in a deployment file.
 func (p *plan) serviceName(f *configfile.File) string {
 	if r := names[path.Base(f.Path)]; r != nil {
 		if m := r.FindSubmatch(f.Source); m != nil && plainName.Match(m[1]) {
@@ -211,12 +214,12 @@ func (p *plan) serviceName(f *configfile.File) string {
 	return ""
 }
 
-// instrument instruments a service and reports whether there is one.
+// instrument instruments a service. It reports whether the project is a service.
 func (s *service) instrument() (is bool, err error) {
 	var boundaries func() (bool, error)
 	switch m := s.manifests[0]; m.Ecosystem {
 	case configfile.Go:
-		return s.golang(m) // boundaries too
+		return s.golang(m) // includes boundaries
 	case configfile.NPM:
 		is, boundaries = s.npm(m), s.javaScriptBoundaries
 	case configfile.PyPI:
@@ -231,19 +234,19 @@ func (s *service) instrument() (is bool, err error) {
 	return is || changed, err
 }
 
-// has reports whether the program has a dependency with one of the names. Dependencies for development and tests are not installed
-// where it runs.
+// has returns the first dependency of the program that matches one of the names, as in depends. It ignores dependencies
+// for development and tests, which are not installed in production.
 func (s *service) has(names ...string) (name string, ok bool) {
 	return s.depends(names, func(d *configfile.Dependency) bool { return !d.Development })
 }
 
-// develops is has for dependencies of development and tests.
+// develops is like has for dependencies for development and tests.
 func (s *service) develops(names ...string) (name string, ok bool) {
 	return s.depends(names, func(d *configfile.Dependency) bool { return d.Development })
 }
 
-// depends returns the first dependency that counts and has one of the names. They are prefixes, but in npm only those that end with
-// a slash.
+// depends returns the name of the first dependency that matches one of the names and for which counts is true. Names
+// are prefixes. In npm, only names that end with a slash are prefixes.
 func (s *service) depends(names []string, counts func(*configfile.Dependency) bool) (name string, ok bool) {
 	exact := s.manifests[0].Ecosystem == configfile.NPM
 	for _, d := range s.dependencies() {
@@ -256,7 +259,7 @@ func (s *service) depends(names []string, counts func(*configfile.Dependency) bo
 	return "", false
 }
 
-// dependencies returns the dependencies of the service. Those of a version catalog have no range.
+// dependencies returns the dependencies of the service. Dependencies from a version catalog have no offsets.
 func (s *service) dependencies() []configfile.Dependency {
 	var all []configfile.Dependency
 	for _, m := range s.manifests {
@@ -265,7 +268,7 @@ func (s *service) dependencies() []configfile.Dependency {
 	return append(all, s.gradle...)
 }
 
-// file returns a file that is changed.
+// file returns the changed file with a path. It adds the file with its source if it has no change yet.
 func (p *plan) file(name string, source []byte) *patch.File {
 	f := p.files[name]
 	if f == nil {
@@ -275,7 +278,7 @@ func (p *plan) file(name string, source []byte) *patch.File {
 	return f
 }
 
-// edit replaces a range of a file.
+// edit adds an edit that replaces a range of a file, unless the file has the same edit.
 func (p *plan) edit(name string, source []byte, start, end int, text string) {
 	f := p.file(name, source)
 	if e := (udiff.Edit{Start: start, End: end, New: text}); !slices.Contains(f.Edits, e) {
@@ -283,13 +286,15 @@ func (p *plan) edit(name string, source []byte, start, end int, text string) {
 	}
 }
 
-// surround inserts text before and after a range of a file. Ranges may end at the same offset.
+// surround inserts text before and after a range of a file. Unlike edit, it keeps equal edits, so that several ranges
+// can end at the same offset.
 func (p *plan) surround(name string, source []byte, start, end int, before, after string) {
 	f := p.file(name, source)
 	f.Edits = append(f.Edits, udiff.Edit{Start: start, End: start, New: before}, udiff.Edit{Start: end, End: end, New: after})
 }
 
-// insert inserts lines before the code at an offset: as separate lines if the code starts its line, otherwise joined with it.
+// insert inserts lines before the code at an offset. If other code precedes it on the line, the lines are joined by
+// join.
 func (p *plan) insert(name string, source []byte, at int, lines []string, join string) {
 	indent, alone := indentOf(source, at)
 	end := newline(source)
@@ -301,17 +306,18 @@ func (p *plan) insert(name string, source []byte, at int, lines []string, join s
 	p.edit(name, source, at, at, strings.Join(lines, join)+join)
 }
 
-// did and leave record a part of the change, and a task that is left to people.
+// did records a step for a change.
 func (p *plan) did(name string, line int, text string) {
 	p.step(patch.Step{File: name, Line: line, Text: text})
 }
 
+// leave records an open step for a manual task.
 func (p *plan) leave(name string, line int, text string) {
 	p.step(patch.Step{File: name, Line: line, Text: text, Open: true})
 }
 
-// leaveBoundary is leave for code without telemetry that a language model may instrument; boundary.Lacks checks what it does.
-// A call, a function, a literal or an annotation begins on the line.
+// leaveBoundary is like leave for a boundary that a language model may instrument; boundary.Lacks checks the result. A
+// call, a function, a literal or an annotation must begin on the line.
 func (p *plan) leaveBoundary(name string, line int, b patch.Boundary, text string) {
 	p.step(patch.Step{File: name, Line: line, Text: text, Open: true, Boundary: b})
 }
@@ -322,7 +328,8 @@ func (p *plan) step(s patch.Step) {
 	}
 }
 
-// finish applies the edits, and formats files of Go. A file that would no longer parse is left.
+// finish applies the edits, formats Go files and returns the patch. It drops the edits of a file that would no longer
+// parse.
 func (p *plan) finish() (*patch.Patch, error) {
 	for _, f := range p.files {
 		if !f.Created {
@@ -345,7 +352,7 @@ func (p *plan) finish() (*patch.Patch, error) {
 	return &p.patch, nil
 }
 
-// formatGo formats a changed file of Go if it was formatted.
+// formatGo formats a changed Go file if it was formatted before.
 func formatGo(f *patch.File) {
 	if path.Ext(f.Path) != ".go" {
 		return
@@ -358,13 +365,13 @@ func formatGo(f *patch.File) {
 	}
 }
 
-// exists reports whether a file stands in the directory of the service.
+// exists reports whether the directory of the service has a file.
 func (s *service) exists(name string) bool { return s.existsAt(path.Join(s.dir, name)) }
 
-// lineOf returns the line of an offset, from 1.
+// lineOf returns the line number of an offset, starting at 1.
 func lineOf(source []byte, offset int) int { return bytes.Count(source[:offset], []byte{'\n'}) + 1 }
 
-// indentOf returns the white space before an offset on its line, and whether there is nothing else.
+// indentOf returns the text before an offset on its line, and whether it is only white space.
 func indentOf(source []byte, offset int) (string, bool) {
 	line := source[bytes.LastIndexByte(source[:offset], '\n')+1 : offset]
 	return string(line), len(bytes.TrimLeft(line, " \t")) == 0
