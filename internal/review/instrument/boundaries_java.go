@@ -22,21 +22,21 @@ import (
 	"assay/internal/review/treesitter"
 )
 
-// javaProject is a service in Java that gets spans.
+// javaProject is a Java service to which a change adds spans.
 type javaProject struct {
 	*service
 	files    []*javaFile
-	agent    bool // the Java agent instruments the libraries that it knows
-	starter  bool // the starter of Spring does, and starts spans for annotations of beans
+	agent    bool // the program runs with the Java agent
+	starter  bool // the program has the Spring Boot starter, which also starts spans for annotated methods of beans
 	global   javaGlobal
-	spanned  map[string][]string // the classes whose methods of a name have spans
-	types    map[string]bool     // of the tables, by their full names
-	packages map[string]bool     // of these types
+	spanned  map[string][]string // classes with a method that has a span, by the name of the method
+	types    map[string]bool     // full names of the types in the tables
+	packages map[string]bool     // packages of these types
 	helper   *javaClass
 	sections map[string]bool
 	count    int
-	note     string // an open step, if there are changes
-	blocked  bool   // the changes depend on the step in note
+	note     string // open step to record if there are changes, "" for none
+	blocked  bool   // no change is possible before the step in note is done
 }
 
 // javaClass is the helper class.
@@ -50,14 +50,14 @@ type javaFile struct {
 	*source
 	project  *javaProject
 	changes  []javaChange
-	spans    map[*syntax.Node]bool // functions and loops with spans in them
-	bodies   map[*syntax.Node]bool // code during which a span is current that is not of a server or consumer
-	changed  map[javaLocal]bool    // local variables, and fields, that get another value
+	spans    map[*syntax.Node]bool // functions and loops that contain spans
+	bodies   map[*syntax.Node]bool // bodies of spans; true unless the span is of a server or consumer
+	changed  map[javaLocal]bool    // variables and fields that are assigned more than once
 	locals   map[javaLocal]bool    // local variables
 	calls    map[string]string     // destinations by method of a client
-	names    map[string][]string   // free names of variables by the first choice
-	wrapped  map[*syntax.Node]bool // functions and loops that get a span
-	packages []string              // of the tables that the file imports as a whole, nil if they are not known yet
+	names    map[string][]string   // unused names of variables by the first choice
+	wrapped  map[*syntax.Node]bool // functions and loops to which the change adds a span
+	packages []string              // packages of the tables that the file imports with *, nil before the first resolve
 }
 
 // javaChange holds the edits that add a span to a boundary.
@@ -66,13 +66,13 @@ type javaChange struct {
 	what    string
 	section string
 	edits   []udiff.Edit // "\x00" stands for the helper class
-	lines   []udiff.Edit // inserts lines before lines
-	step    string       // of the indentation that the lines at indents get more
-	indents []int
+	lines   []udiff.Edit // insertions of whole lines
+	step    string       // additional indentation of the lines at indents
+	indents []int        // offsets of lines
 }
 
-// javaBoundaries adds spans and metrics to handlers, consumers and calls of a service in Java that nothing instruments,
-// and reports whether it has the telemetry that such spans need.
+// javaBoundaries adds spans and metrics to the handlers, consumers and client calls of a Java service that have no
+// instrumentation. It reports whether the service can have spans.
 func (s *service) javaBoundaries() (bool, error) {
 	types, marks := javaTables()
 	p := &javaProject{service: s, types: types, packages: map[string]bool{}, sections: map[string]bool{}, spanned: map[string][]string{}}
@@ -114,7 +114,7 @@ func (s *service) javaBoundaries() (bool, error) {
 }
 
 var (
-	// javaVendors are the artifacts of tracers of vendors and of APIs before OpenTelemetry.
+	// javaVendors lists the artifacts of vendors' tracers and of the tracing APIs before OpenTelemetry.
 	javaVendors = []string{
 		"com.datadoghq:dd-", "co.elastic.apm:", "com.newrelic.agent.java:", "io.sentry:", "com.appdynamics", "com.instana:", "com.dynatrace.oneagent", "com.amazonaws:aws-xray-recorder",
 		"org.apache.skywalking:", "io.opentracing", "io.jaegertracing:", "io.opencensus:", "io.zipkin.brave:", "io.micrometer:micrometer-tracing-bridge-brave", "org.springframework.cloud:spring-cloud-starter-sleuth",
@@ -122,20 +122,20 @@ var (
 	}
 	javaVendorImports = []string{"datadog.trace", "co.elastic.apm", "com.newrelic", "io.sentry", "io.opentracing", "io.opencensus", "brave"}
 	javaVendorAgents  = []string{"dd-java-agent", "elastic-apm-agent", "newrelic.jar", "newrelic-agent", "skywalking-agent", "appdynamics"}
-	// javaStarter is the starter for Spring Boot, and javaStarted are the libraries that it instruments.
+	// javaStarter is the starter for Spring Boot, and javaStarted lists the libraries that it instruments.
 	javaStarter = "io.opentelemetry.instrumentation:opentelemetry-spring-boot-starter"
 	javaStarted = []string{"jdbc", "servlet", "spring-kafka", "spring-scheduling"}
-	// javaFrameworks set up telemetry of their own, without the agent.
+	// javaFrameworks lists artifacts that set up telemetry without the agent.
 	javaFrameworks = []string{
 		"io.opentelemetry.instrumentation:opentelemetry-spring-boot", "org.springframework.boot:spring-boot-starter-opentelemetry", "io.quarkus:quarkus-opentelemetry",
 		"io.micrometer:micrometer-tracing-bridge-otel", "io.micronaut.tracing:",
 	}
 	javaSDK = []string{"io.opentelemetry:opentelemetry-sdk", "io.opentelemetry:opentelemetry-exporter"}
-	// javaRegister are texts of code that registers an SDK as the global one.
+	// javaRegister lists the calls that register an SDK as the global instance.
 	javaRegister = [][]byte{[]byte("buildAndRegisterGlobal"), []byte("GlobalOpenTelemetry.set"), []byte("setResultAsGlobal"), []byte("AutoConfiguredOpenTelemetrySdk.initialize")}
 )
 
-// setup finds how the service gets telemetry, and reports whether it can get spans.
+// setup determines how the service sets up telemetry, and reports whether a change can add spans.
 func (p *javaProject) setup() bool {
 	m := p.manifests[0]
 	vendor, is := p.has(javaVendors...)
@@ -178,7 +178,7 @@ func (p *javaProject) setup() bool {
 		registers = registers || slices.ContainsFunc(javaRegister, func(t []byte) bool { return bytes.Contains(f.Source, t) })
 	}
 	if !ok {
-		_, p.agent = p.has(javaServers...) // the minimum adds it
+		_, p.agent = p.has(javaServers...) // s.java adds the agent
 		return p.agent
 	}
 	switch {
@@ -193,8 +193,8 @@ func (p *javaProject) setup() bool {
 	return true
 }
 
-// oldAPI names the dependency that sets a version of the OpenTelemetry API without advice for histograms. It returns "" if
-// none is known to.
+// oldAPI reports, as a clause for a step, where the build sets a version of the OpenTelemetry API before 1.32, which
+// has no bucket advice for histograms. It returns "" if no such version is known.
 func (p *javaProject) oldAPI() string {
 	switch minor := p.apiMinor(); {
 	case minor >= 32:
@@ -221,7 +221,7 @@ func (p *javaProject) startsAgent() bool {
 
 var javaMinor = regexp.MustCompile(`^1\.(\d{1,4})\b`)
 
-// apiMinor returns the minor version of the OpenTelemetry API in the manifest, -1 if it does not say one.
+// apiMinor returns the minor version of the OpenTelemetry API in the manifest, -1 if there is none.
 func (p *javaProject) apiMinor() int {
 	for _, d := range p.dependencies() {
 		if v := javaMinor.FindStringSubmatch(d.Version); v != nil && strings.HasPrefix(d.Name, "io.opentelemetry:opentelemetry-") {
@@ -237,7 +237,7 @@ var (
 	javaPackage     = regexp.MustCompile(`(?m)^package ([\w.]+);`)
 )
 
-// findHelper finds the helper class of an earlier run.
+// findHelper sets helper if an earlier run has added the class.
 func (p *javaProject) findHelper() {
 	for _, f := range p.files {
 		if name := strings.TrimSuffix(path.Base(f.Path), ".java"); slices.Contains(javaHelperNames, name) && bytes.Contains(f.Source, []byte(javaHelperMark)) {
@@ -247,7 +247,7 @@ func (p *javaProject) findHelper() {
 	}
 }
 
-// findSpans finds the code that has spans.
+// findSpans records the functions, loops and bodies with spans.
 func (j *javaFile) findSpans() {
 	j.spans, j.bodies = map[*syntax.Node]bool{}, map[*syntax.Node]bool{}
 	around := func(n *syntax.Node) {
@@ -289,7 +289,8 @@ func (j *javaFile) isHelper(n *syntax.Node) bool {
 	return n != nil && n.Kind == syntax.Name && j.project.helper != nil && n.Text == j.project.helper.name
 }
 
-// covered reports whether a span is around a call: one of the code, other than of a server or consumer, or of the helper class.
+// covered reports whether a node is in the body of a span other than a server or consumer span, or in a call of the
+// helper class.
 func (j *javaFile) covered(n *syntax.Node) bool {
 	for p := n.Parent; p != nil; p = p.Parent {
 		if j.bodies[p] {
@@ -302,7 +303,7 @@ func (j *javaFile) covered(n *syntax.Node) bool {
 	return false
 }
 
-// extends reports whether a class of the file is a part of the SDK, such as an exporter.
+// extends reports whether a class of the file extends or implements a type of the SDK, such as an exporter.
 func (j *javaFile) extends() bool {
 	if !j.ImportsAny("io.opentelemetry.sdk") {
 		return false
@@ -314,7 +315,7 @@ func (j *javaFile) extends() bool {
 	})
 }
 
-// walk finds the boundaries of a file.
+// walk finds the boundaries of a file and records the changes for them.
 func (j *javaFile) walk() {
 	for n := range j.Root.All() {
 		if len(j.changes) >= maxFileBoundaries || j.project.count >= maxServiceBoundaries {
@@ -334,7 +335,7 @@ func (j *javaFile) walk() {
 	}
 }
 
-// class finds the callbacks of a class.
+// class instruments the callback methods of a class.
 func (j *javaFile) class(n *syntax.Node) {
 	var supers []string
 	if p := n.Parent; p != nil && p.Kind == syntax.New {
@@ -358,7 +359,7 @@ func (j *javaFile) class(n *syntax.Node) {
 	}
 }
 
-// function finds methods with annotations, and lambdas that are callbacks.
+// function instruments methods with annotations, and lambdas that are callbacks.
 func (j *javaFile) function(fn *syntax.Node) {
 	if fn.Text != "" {
 		for _, d := range fn.Children {
@@ -392,7 +393,7 @@ func (j *javaFile) function(fn *syntax.Node) {
 	}
 }
 
-// loop finds loops over the records of Kafka.
+// loop instruments loops over records of Kafka.
 func (j *javaFile) loop(n *syntax.Node) {
 	header := n.Children[0]
 	if header.Kind != syntax.Assign || header.Text != ":" || len(header.Targets()) != 1 || j.resolve(header.Type) != "org.apache.kafka.clients.consumer.ConsumerRecord" {
@@ -404,7 +405,7 @@ func (j *javaFile) loop(n *syntax.Node) {
 	}})
 }
 
-// call finds calls of clients, and those that get a handler or job.
+// call instruments calls of clients, and calls that register a handler or job.
 func (j *javaFile) call(n *syntax.Node) {
 	receiver, name := n.Method()
 	if receiver == nil {
@@ -446,7 +447,8 @@ func (j *javaFile) call(n *syntax.Node) {
 	j.query(n, receiver, name, c)
 }
 
-// covers reports whether something instruments a library: the agent if it knows the library, or its library instrumentation.
+// covers reports whether a library has instrumentation: from the agent, if it supports the library, from the starter,
+// or from library instrumentation in the manifest.
 func (p *javaProject) covers(library string, agent bool) bool {
 	if p.agent && agent || p.starter && slices.Contains(javaStarted, library) {
 		return true
@@ -455,7 +457,7 @@ func (p *javaProject) covers(library string, agent bool) bool {
 	return ok
 }
 
-// argument wraps the handler or job that a call gets by a call of the helper class, unless its method has a span.
+// argument wraps the handler or job in arg with a call of the helper class, unless its method has a span.
 func (j *javaFile) argument(arg *syntax.Node, method, what, section, open string) {
 	value := arg
 	for range 3 {
@@ -512,7 +514,7 @@ func (j *javaFile) argument(arg *syntax.Node, method, what, section, open string
 	j.change(line, what, section, udiff.Edit{Start: arg.Start, End: arg.Start, New: open}, udiff.Edit{Start: arg.End, End: arg.End, New: ")"})
 }
 
-// query adds a span to a call of a database.
+// query adds a span to a database call.
 func (j *javaFile) query(n, receiver *syntax.Node, name string, c javaClient) {
 	line := j.LineOf(n.Start)
 	var sql *syntax.Node
@@ -546,7 +548,7 @@ func (j *javaFile) query(n, receiver *syntax.Node, name string, c javaClient) {
 	end := udiff.Edit{Start: n.End, End: n.End, New: ")"}
 	why := cmp.Or(j.throws(n, c), j.infers(n, name, c))
 	if why == "" {
-		if why = j.captures(n); why != "" && javaReferred(n, name) { // a reference reads the variable at once
+		if why = j.captures(n); why != "" && javaReferred(n, name) { // a method reference evaluates its receiver immediately
 			why = ""
 			body.New = ""
 			end = udiff.Edit{Start: n.Callee().End - len(name) - 1, End: n.End, New: "::" + name + ")"}
@@ -565,8 +567,8 @@ func (j *javaFile) query(n, receiver *syntax.Node, name string, c javaClient) {
 	j.change(line, "call of `"+name+"`", "database", body, end)
 }
 
-// javaReferred reports whether a call can become a reference to its method: of a variable on its line, without arguments, and
-// with a result whose type the compiler infers.
+// javaReferred reports whether a call can become a method reference: its receiver is a name directly before the method,
+// it has no arguments, and the compiler infers the type of its result.
 func javaReferred(n *syntax.Node, name string) bool {
 	callee, p, fn := n.Callee(), n.Parent, n.Enclosing(syntax.Func)
 	if fn == nil || fn.Type == "" || len(n.Args()) > 0 || callee.Children[0].Kind != syntax.Name || callee.Children[0].End != callee.End-len(name)-1 {
@@ -584,7 +586,7 @@ func javaReferred(n *syntax.Node, name string) bool {
 	return false
 }
 
-// database returns the system of the JDBC driver of the service.
+// database returns the system of the JDBC driver in the manifest, "other_sql" if there is none or several.
 func (p *javaProject) database() string {
 	system := ""
 	for _, d := range javaDrivers {
@@ -598,7 +600,8 @@ func (p *javaProject) database() string {
 	return cmp.Or(system, "other_sql")
 }
 
-// throws returns why a call may throw errors of several types, for which the compiler infers none, "" if it does not.
+// throws returns a reason if a call may throw exceptions of several types, for which the compiler cannot infer a common
+// type, and "" otherwise.
 func (j *javaFile) throws(n *syntax.Node, c javaClient) string {
 	checked := strings.HasPrefix(c.methods, jdbcMethods)
 	for call := range n.All() {
@@ -612,8 +615,8 @@ func (j *javaFile) throws(n *syntax.Node, c javaClient) string {
 	return ""
 }
 
-// handlesSeveral reports whether code may throw checked exceptions of several types: the method or statements around it name these,
-// and not all exceptions.
+// handlesSeveral reports whether code may throw checked exceptions of several types: the enclosing try statements and
+// the throws clause of the method name several types, and none of them is Exception or Throwable.
 func (j *javaFile) handlesSeveral(n *syntax.Node) bool {
 	var types []string
 	for p := n.Parent; p != nil; n, p = p, p.Parent {
@@ -636,7 +639,7 @@ func (j *javaFile) handlesSeveral(n *syntax.Node) bool {
 		switch t = strings.TrimSpace(t); t {
 		case "Exception", "Throwable":
 			return false
-		case "RuntimeException", "JedisException": // are not checked
+		case "RuntimeException", "JedisException": // unchecked
 		default:
 			count++
 		}
@@ -644,23 +647,23 @@ func (j *javaFile) handlesSeveral(n *syntax.Node) bool {
 	return count > 1
 }
 
-// Limits of the handlers of a statement and of the bytes of a list of exceptions that are read for one call.
+// Limits of handlesSeveral: children of a try statement, and bytes before the body of a method.
 const (
 	maxHandlers = 20
 	maxThrows   = 1000
 )
 
-// javaThrows matches the exceptions of a method before its body.
+// javaThrows matches the throws clause of a method.
 var javaThrows = regexp.MustCompile(`\)\s*throws\s+([\w.,\s]+)$`)
 
-// javaSafe are methods that throw a SQLException or no checked exception.
+// javaSafe lists methods that throw no checked exception other than SQLException.
 var javaSafe = []string{
 	"getConnection", "prepareStatement", "prepareCall", "createStatement", "concat", "format", "formatted", "join", "name", "replace", "strip", "stripIndent", "substring", "toLowerCase",
 	"toString", "toUpperCase", "trim", "valueOf",
 }
 
-// infers returns why the compiler may give a call in a lambda another meaning, "" if it does not: the class of a primitive
-// type, or a type that it cannot infer.
+// infers returns a reason if the compiler may infer a different type, such as the wrapper class of a primitive type, or
+// none for a call that becomes the body of a lambda. It returns "" otherwise.
 func (j *javaFile) infers(n *syntax.Node, name string, c javaClient) string {
 	p := n.Parent
 	template := c.methods == templateMethods && strings.HasPrefix(name, "query")
@@ -684,7 +687,7 @@ func (j *javaFile) infers(n *syntax.Node, name string, c javaClient) string {
 	return ""
 }
 
-// before returns the code before an expression and the parentheses around it, without the space and comments at its end.
+// before returns the code before an expression, without trailing white space, comments and opening parentheses.
 func (j *javaFile) before(at int) []byte {
 	for {
 		code := bytes.TrimRight(j.Source[:at], " \t\f\r\n(")
@@ -696,7 +699,7 @@ func (j *javaFile) before(at int) []byte {
 	}
 }
 
-// javaLocal is the name of a local variable in a method that is in no other.
+// javaLocal is the name of a local variable in an outermost method, nil outside of methods.
 type javaLocal struct {
 	method *syntax.Node
 	name   string
@@ -710,7 +713,7 @@ func javaOutermost(n *syntax.Node) (fn *syntax.Node) {
 	return fn
 }
 
-// captures returns why an expression cannot become the body of a lambda, "" if it can.
+// captures returns the reason why an expression cannot become the body of a lambda, "" if it can.
 func (j *javaFile) captures(n *syntax.Node) string {
 	fn := n.Enclosing(syntax.Func, syntax.Class)
 	if fn == nil || fn.Kind != syntax.Func || fn.Type == "" && fn.Text != "" {
@@ -736,7 +739,7 @@ func (j *javaFile) captures(n *syntax.Node) string {
 	return ""
 }
 
-// variables notes the local variables of the file, and which variables get another value.
+// variables records the local variables of the file, and the variables that are assigned after their declaration.
 func (j *javaFile) variables() {
 	j.changed, j.locals = map[javaLocal]bool{}, map[javaLocal]bool{}
 	var method *syntax.Node // the outermost function around a node
@@ -760,7 +763,7 @@ func (j *javaFile) variables() {
 			}
 		case syntax.Operator:
 			switch {
-			case n.Text == "instanceof": // the tree does not have the pattern
+			case n.Text == "instanceof": // the tree does not contain the pattern
 				for _, name := range javaWord.FindAllString(string(j.Source[n.Children[0].End:n.End]), -1) {
 					j.locals[javaLocal{method, name}] = true
 				}
@@ -778,7 +781,8 @@ func (j *javaFile) variables() {
 // javaWord matches names and keywords.
 var javaWord = regexp.MustCompile(`[\pL_$][\pL\pN_$]*`)
 
-// change records the edits that add a span.
+// change records the edits that add a span. With the starter of Spring, it leaves an open step unless the edits add an
+// annotation.
 func (j *javaFile) change(line int, what, section string, edits ...udiff.Edit) {
 	if j.project.starter && section != javaAnnotated {
 		j.project.leave(j.Path, line, "Add a span to the "+what+": the starter of Spring does not know the library, and `@WithSpan` is for methods of beans")
@@ -788,7 +792,7 @@ func (j *javaFile) change(line int, what, section string, edits ...udiff.Edit) {
 	j.changes = append(j.changes, javaChange{line: line, what: what, section: section, edits: edits})
 }
 
-// wrap starts an operation when the body of a method, lambda or loop starts, and ends it with the body.
+// wrap adds an operation around the body of a method, lambda or loop.
 func (j *javaFile) wrap(fn, annotation *syntax.Node, cb javaCallback) {
 	if j.project.covers(cb.library, cb.agent) || j.spans[fn] || j.covered(fn) {
 		return
@@ -802,7 +806,7 @@ func (j *javaFile) wrap(fn, annotation *syntax.Node, cb javaCallback) {
 		return // no body
 	}
 	source := j.Source
-	expression := body.Kind == syntax.Call // of a lambda without a result
+	expression := body.Kind == syntax.Call // lambda without a block
 	if !expression && (body.Kind != syntax.Block || source[body.Start] != '{' || source[body.End-1] != '}') {
 		leave("the body is no block")
 		return
@@ -816,7 +820,7 @@ func (j *javaFile) wrap(fn, annotation *syntax.Node, cb javaCallback) {
 		leave("a parameter has no name")
 		return
 	}
-	nested := 0 // a lambda cannot declare the variables of the method around it
+	nested := 0 // a lambda cannot redeclare variables of the enclosing method, so each level has other names
 	for p := fn.Parent; p != nil; p = p.Parent {
 		if j.wrapped[p] {
 			nested++
@@ -887,13 +891,13 @@ func (j *javaFile) wrap(fn, annotation *syntax.Node, cb javaCallback) {
 	c.step, c.indents = step, j.indented(body, from, to)
 }
 
-// javaAnnotated is the section of changes that add annotations, which need no helper class.
+// javaAnnotated is the section of changes that add annotations. They need no helper class.
 const javaAnnotated = "annotation"
 
-// javaUnproxied matches the modifiers of methods whose calls Spring cannot see.
+// javaUnproxied matches the modifiers of methods that Spring cannot proxy.
 var javaUnproxied = regexp.MustCompile(`\b(private|static)\b`)
 
-// annotate adds an annotation to a method of a bean.
+// annotate adds @WithSpan to a method of a bean.
 func (j *javaFile) annotate(fn *syntax.Node, cb javaCallback, start javaStart) {
 	line := j.LineOf(fn.Start)
 	annotation := "@WithSpan(value = " + strconv.Quote(start.name) + ", kind = SpanKind.CONSUMER)"
@@ -907,8 +911,8 @@ func (j *javaFile) annotate(fn *syntax.Node, cb javaCallback, start javaStart) {
 	}
 }
 
-// indented returns where the lines of a range begin that a wrapped body indents: not those that begin in a text block, and
-// not empty ones.
+// indented returns the offsets of the lines in a range that have to be indented in a wrapped body. It skips blank lines
+// and lines that begin in a text block.
 func (j *javaFile) indented(body *syntax.Node, from, to int) (lines []int) {
 	var blocks []*syntax.Node
 	if bytes.Contains(j.Source[from:to], []byte(`"""`)) {
@@ -931,7 +935,7 @@ func (j *javaFile) indented(body *syntax.Node, from, to int) (lines []int) {
 	return lines
 }
 
-// free returns the name number i of those that the file does not have, "" if it has too many.
+// free returns the i-th of the names that the file does not use, "" if there are fewer.
 func (j *javaFile) free(i int, names ...string) string {
 	free, ok := j.names[names[0]]
 	if !ok {
@@ -944,7 +948,7 @@ func (j *javaFile) free(i int, names ...string) string {
 	return free[i]
 }
 
-// javaHasWord reports whether a text has a word.
+// javaHasWord reports whether a text contains an identifier.
 func javaHasWord(text []byte, word string) bool {
 	is := func(i int) bool {
 		return i >= 0 && i < len(text) && (text[i] == '_' || text[i] == '$' || text[i] >= 'a' && text[i] <= 'z' || text[i] >= 'A' && text[i] <= 'Z' || text[i] >= '0' && text[i] <= '9')
@@ -961,7 +965,7 @@ func javaHasWord(text []byte, word string) bool {
 	}
 }
 
-// resolve returns the full name of a type, "" if it is not imported.
+// resolve returns the full name of a type, "" if it is not imported. Imports with * count for types of the tables.
 func (j *javaFile) resolve(text string) string {
 	text, _, _ = strings.Cut(text, "<")
 	text = strings.TrimSpace(text)
@@ -996,10 +1000,11 @@ func (j *javaFile) annotation(d *syntax.Node) string {
 	return j.resolve(j.Code(name))
 }
 
-// javaDestination matches destinations and routes that can stand in a string and in the name of a span.
+// javaDestination matches destinations and routes that need no escaping and can be a part of a span name.
 var javaDestination = regexp.MustCompile(`^[A-Za-z0-9._/*:-]{1,200}$`)
 
-// element returns the value of an element of an annotation, or of the element value, if it is one constant string.
+// element returns the value of an element of an annotation, or of its element "value". It returns "" unless the value
+// is a single constant string that javaDestination matches.
 func (j *javaFile) element(d *syntax.Node, name string) string {
 	c := d.Children[0]
 	if c.Kind != syntax.Call {
@@ -1015,7 +1020,7 @@ func (j *javaFile) element(d *syntax.Node, name string) string {
 	return ""
 }
 
-// subscribed returns the constant argument of the calls of a method, "" if they have several or none.
+// subscribed returns the constant argument of the calls of a method, "" if the calls have different or other arguments.
 func (j *javaFile) subscribed(method string, argument int) string {
 	if to, ok := j.calls[method]; ok {
 		return to
@@ -1060,7 +1065,7 @@ func (j *javaFile) typeOf(n *syntax.Node) string {
 	return ""
 }
 
-// made returns the type of the result of a call.
+// made returns the full name of the type that a call returns, "" if it is not known.
 func (j *javaFile) made(n *syntax.Node) string {
 	_, name := n.Method()
 	if of := javaMakers[name]; of != "" && j.ImportsAny(of[:strings.LastIndexByte(of, '.')]) {
@@ -1082,7 +1087,7 @@ func (j *javaFile) made(n *syntax.Node) string {
 	return ""
 }
 
-// className returns the full name of the named class around a node.
+// className returns the full name of the class around a node, without anonymous classes.
 func (j *javaFile) className(n *syntax.Node) string {
 	name := ""
 	for c := n.Enclosing(syntax.Class); c != nil; c = c.Enclosing(syntax.Class) {
@@ -1093,7 +1098,8 @@ func (j *javaFile) className(n *syntax.Node) string {
 	return strings.TrimPrefix(j.Package+"."+name, ".")
 }
 
-// functionName returns the full name of a method, or of the named method of a named class around it.
+// functionName returns the full name of a method. For lambdas and methods of anonymous classes, it returns the name of
+// the enclosing method.
 func (j *javaFile) functionName(fn *syntax.Node) string {
 	for fn.Text == "" || fn.Parent.Kind == syntax.Class && fn.Parent.Text == "" {
 		outer := fn.Enclosing(syntax.Func)

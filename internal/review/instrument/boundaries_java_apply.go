@@ -17,13 +17,13 @@ import (
 	"assay/internal/review/syntax"
 )
 
-// javaMetrics are the metrics of the operations that sections start.
+// javaMetrics holds the metric that the operations of a section record.
 var javaMetrics = map[string]string{
 	"process": "messaging.process.duration", "headers": "messaging.process.duration", "kafka": "messaging.process.duration", "jms": "messaging.process.duration",
 	"handler": "http.server.request.duration", "servlet": "http.server.request.duration", "client": "http.client.request.duration", "database": "db.client.operation.duration",
 }
 
-// others adds steps for the libraries that only other instrumentation covers.
+// others records an open step for each library of javaOthers that has no instrumentation.
 func (p *javaProject) others() {
 	seen := map[string]bool{}
 	for _, f := range p.files {
@@ -47,7 +47,7 @@ func (p *javaProject) others() {
 	}
 }
 
-// apply makes the changes.
+// apply turns the recorded changes into edits of the files, the helper class and the manifest.
 func (p *javaProject) apply() {
 	files := slices.DeleteFunc(slices.Clone(p.files), func(f *javaFile) bool { return len(f.changes) == 0 })
 	if len(files) == 0 {
@@ -75,7 +75,7 @@ func (p *javaProject) apply() {
 	present, own := p.present()
 	changed := false
 	for _, f := range files {
-		var starts, ends []udiff.Edit // an inner change starts after an outer one at the same place, and ends before it
+		var starts, ends []udiff.Edit // at the same offset, an inner change starts after an outer change and ends before it
 		lines, steps := map[int]string{}, map[int]string{}
 		imports, ok := f.importOf(strings.TrimPrefix(p.helper.pkg+"."+p.helper.name, "."))
 		if !ok {
@@ -126,7 +126,7 @@ func (p *javaProject) apply() {
 	}
 }
 
-// annotate adds the annotations of files, whose artifact the starter of Spring has.
+// annotate adds the annotations to the files. The starter of Spring contains their artifact.
 func (p *javaProject) annotate(files []*javaFile) {
 	for _, f := range files {
 		var edits []udiff.Edit
@@ -151,7 +151,8 @@ func (p *javaProject) annotate(files []*javaFile) {
 	}
 }
 
-// place finds the package of a new helper class: the common package of the files, or the package of the first file.
+// place sets the path, package and name of a new helper class. Its package is the common package of the files, or the
+// package of the first file. It clears helper if a file cannot use the existing class, or if all names are taken.
 func (p *javaProject) place(files []*javaFile) {
 	if p.helper != nil {
 		if slices.ContainsFunc(files, func(f *javaFile) bool {
@@ -196,7 +197,7 @@ func (p *javaProject) place(files []*javaFile) {
 	}
 }
 
-// present returns the sections of the helper class, and whether it is as it was added.
+// present returns the sections of the helper class, and whether its source is unchanged since a change added it.
 func (p *javaProject) present() (sections map[string]bool, own bool) {
 	sections = map[string]bool{}
 	if p.helper.source == nil {
@@ -245,7 +246,8 @@ func (p *javaProject) writeHelper(present map[string]bool) {
 	}
 }
 
-// importOf returns the edit that imports a class, if the file needs one.
+// importOf returns the edit that imports a class, none if the file needs no import. It returns false if there is no
+// place for the import.
 func (j *javaFile) importOf(class string) ([]udiff.Edit, bool) {
 	at := max(0, strings.LastIndexByte(class, '.'))
 	pkg, name := class[:at], strings.TrimPrefix(class[at:], ".")
@@ -288,16 +290,16 @@ func (j *javaFile) importOf(class string) ([]udiff.Edit, bool) {
 }
 
 var (
-	// javaManagers are BOMs, and the projects of frameworks whose BOM has the version of the OpenTelemetry API.
+	// javaManagers lists BOMs that set the version of the OpenTelemetry API.
 	javaManagers = []string{"io.opentelemetry:opentelemetry-bom", "io.opentelemetry.instrumentation:opentelemetry-instrumentation-bom", "io.quarkus.platform:quarkus-bom", "io.quarkus:quarkus-bom", "io.micronaut.platform:"}
-	// springBoot matches where a build gets the dependency management of Spring Boot, with its version.
+	// springBoot matches the dependency management of Spring Boot in a build file, with its version.
 	springBoot = regexp.MustCompile(`(?s)<parent>\s*<groupId>org\.springframework\.boot</groupId>\s*<artifactId>spring-boot-starter-parent</artifactId>\s*<version>\s*(\d+\.\d+)|` +
 		`<artifactId>spring-boot-dependencies</artifactId>\s*<version>\s*(\d+\.\d+)|org\.springframework\.boot["']\)?\s*version\s*\(?["'](\d+\.\d+)`)
-	// gradleImplementation is a line of a Gradle script that names one artifact.
+	// gradleImplementation matches a line of a Gradle script with one implementation dependency.
 	gradleImplementation = regexp.MustCompile(`^([ \t]*)implementation([ (]*)(["'])[^"']*["'](\)?)[ \t]*\r?$`)
 )
 
-// requireAPI adds the OpenTelemetry API to the manifest.
+// requireAPI adds the OpenTelemetry API to the manifest, unless the service uses it already.
 func (p *javaProject) requireAPI() {
 	if slices.ContainsFunc(p.files, func(f *javaFile) bool { return f.Path != p.helper.path && f.ImportsAny("io.opentelemetry.api") }) {
 		return
@@ -306,7 +308,7 @@ func (p *javaProject) requireAPI() {
 	for _, d := range p.dependencies() {
 		switch {
 		case d.Development || d.BOM:
-		case d.Name == "io.opentelemetry:opentelemetry-api" || d.Name == "io.opentelemetry:opentelemetry-sdk": // which has the API
+		case d.Name == "io.opentelemetry:opentelemetry-api" || d.Name == "io.opentelemetry:opentelemetry-sdk": // depends on the API
 			return
 		case strings.HasPrefix(d.Name, "io.opentelemetry:opentelemetry-") && javaMinor.MatchString(d.Version):
 			version = d.Version
@@ -337,7 +339,7 @@ func (p *javaProject) requireAPI() {
 	p.leave(p.manifests[0].Path, 0, "Add the dependency `io.opentelemetry:opentelemetry-api:"+javaAPI+"`: the manifest has no dependencies to add it to")
 }
 
-// springBoot returns the version of Spring Boot that manages the versions of the service's build.
+// springBoot returns the version of Spring Boot that manages the dependency versions of the service.
 func (p *javaProject) springBoot() (string, bool) {
 	for dir := range configfile.Above(p.dir) {
 		for _, f := range p.configs {
@@ -352,7 +354,8 @@ func (p *javaProject) springBoot() (string, bool) {
 	return "", false
 }
 
-// pomDependency returns where the API stands in a POM, before a dependency of the project itself, and its element.
+// pomDependency returns the offset and the element that add the API to a POM before a dependency. It returns false for
+// a dependency of dependencyManagement, a plugin or a profile.
 func pomDependency(m *configfile.File, d configfile.Dependency, version string) (at int, text string, ok bool) {
 	before := m.Source[:d.Start]
 	at = bytes.LastIndex(before, []byte("<dependency>"))
@@ -380,7 +383,8 @@ func pomDependency(m *configfile.File, d configfile.Dependency, version string) 
 	return at, "<dependency>" + end + step + strings.Join(elements, end+step) + end + indent + "</dependency>" + end + indent, true
 }
 
-// gradleDependency returns where the API stands in a Gradle script, before another dependency of the code, and its line.
+// gradleDependency returns the offset and the line that add the API to a Gradle script before an implementation
+// dependency. It returns false for other dependencies.
 func gradleDependency(m *configfile.File, d configfile.Dependency, version string) (at int, text string, ok bool) {
 	at = bytes.LastIndexByte(m.Source[:d.Start], '\n') + 1
 	line, _, _ := bytes.Cut(m.Source[at:], []byte("\n"))

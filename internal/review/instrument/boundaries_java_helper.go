@@ -20,12 +20,12 @@ var javaHelperParts string
 // javaSection is a part of the helper class.
 type javaSection struct {
 	helperPart
-	imports []string // "%EE%" is javax or jakarta
+	imports []string // full names; "%EE%" stands for javax or jakarta
 }
 
 var javaImport = regexp.MustCompile(`(?m)^import (\S+);\n`)
 
-// javaSections returns the parts of the helper class in their order. The first one is "core", which every class has.
+// javaSections returns the sections of the helper class in order. The first section is "core", which every class has.
 var javaSections = sync.OnceValue(func() (sections []javaSection) {
 	for _, p := range helperParts(javaHelperParts) {
 		s := javaSection{helperPart: p}
@@ -36,7 +36,8 @@ var javaSections = sync.OnceValue(func() (sections []javaSection) {
 	return sections
 })
 
-// javaHelper returns the source of the helper class with sections. The scope is the package, or the name of the service.
+// javaHelper returns the source of the helper class with the given sections and the sections that they depend on. The
+// instrumentation scope is the package, or the name of the service if there is no package.
 func javaHelper(pkg, class, service string, sections map[string]bool, ee string, global javaGlobal) string {
 	imports := map[string]bool{}
 	body := ""
@@ -70,7 +71,7 @@ func javaHelper(pkg, class, service string, sections map[string]bool, ee string,
 	return fill.Replace(head+body) + "}\n"
 }
 
-// javaClosure returns sections with those that they need.
+// javaClosure returns the sections, "core", and all sections that they depend on.
 func javaClosure(sections map[string]bool) map[string]bool {
 	all := map[string]bool{"core": true}
 	maps.Copy(all, sections)
@@ -87,18 +88,19 @@ func javaClosure(sections map[string]bool) map[string]bool {
 	return all
 }
 
-// javaGlobal is how the helper gets OpenTelemetry.
+// javaGlobal describes how the helper class accesses the global OpenTelemetry instance.
 type javaGlobal struct {
 	get string // method of GlobalOpenTelemetry
-	set string // a further condition to record a duration
+	set string // additional condition for recording a duration
 }
 
 var (
-	// javaAgentGlobal is for the Java agent, which sets it before the program starts.
+	// javaAgentGlobal is for the Java agent, which sets the global instance before the program starts.
 	javaAgentGlobal = javaGlobal{get: "get"}
-	// javaSDKGlobal does not fix the global instance while the program has not set it. It needs version 1.57 of the API.
+	// javaSDKGlobal is for programs that set the global instance later: get would set it to a no-op instance. It needs
+	// version 1.57 of the API.
 	javaSDKGlobal = javaGlobal{get: "getOrNoop", set: " && GlobalOpenTelemetry.isSet()"}
 )
 
-// javaHelperMark is in the documentation of every helper class.
+// javaHelperMark is a sentence in the documentation of every helper class, which identifies the class.
 const javaHelperMark = "An operation with a span, and with a duration where the conventions of OpenTelemetry have a metric for it."

@@ -15,15 +15,15 @@ import (
 
 // javaCallback is a method that a library calls.
 type javaCallback struct {
-	what    string // for the step
+	what    string // description for the step
 	methods []string
 	arity   int
-	library string // in the name of its library instrumentation, opentelemetry-LIBRARY
-	agent   bool   // covered by the Java agent
+	library string // library instrumentation is the artifact opentelemetry-LIBRARY
+	agent   bool   // the Java agent instruments it
 	start   func(j *javaFile, at javaMethod) javaStart
 }
 
-// spanKind returns the kind of the spans.
+// spanKind returns the span kind of the callback: internal, server or consumer.
 func (c javaCallback) spanKind() string {
 	switch what, _, _ := strings.Cut(c.what, " "); what {
 	case "runs":
@@ -38,19 +38,19 @@ func (c javaCallback) spanKind() string {
 // javaMethod is a method, lambda or loop that is a callback.
 type javaMethod struct {
 	fn         *syntax.Node
-	annotation *syntax.Node // the one by which it was found, nil if none
+	annotation *syntax.Node // annotation in javaAnnotations, nil if there is none
 	params     []string
 }
 
-// javaStart is how the method of a callback starts its operation.
+// javaStart is the code that starts the operation of a callback.
 type javaStart struct {
-	call    string // without the helper class
-	name    string // of the span, for an annotation
+	call    string // call of a method of the helper class, without the class
+	name    string // name of the span, for an annotation
 	section string
-	close   string // the arguments of close
+	close   string // arguments of the close method
 }
 
-// javaCallbacks are the callbacks by the type that declares them. A lambda may have the types with one method.
+// javaCallbacks holds the callbacks by the type that declares them. A lambda can implement a type with one method.
 var javaCallbacks = map[string]javaCallback{
 	"org.eclipse.paho.client.mqttv3.MqttCallback":         {"messages of MQTT", []string{"messageArrived"}, 2, "paho", false, javaMQTT},
 	"org.eclipse.paho.client.mqttv3.MqttCallbackExtended": {"messages of MQTT", []string{"messageArrived"}, 2, "paho", false, javaMQTT},
@@ -83,7 +83,8 @@ var javaCallbacks = map[string]javaCallback{
 
 var javaServlets = []string{"doGet", "doPost", "doPut", "doDelete", "doPatch"}
 
-// javaLambdas are the calls whose first lambda with the right number of parameters is a callback, by package and method.
+// javaLambdas lists calls that take a callback as a lambda: the first lambda argument with the number of parameters of
+// the callback.
 var javaLambdas = []struct{ pkg, method, callback string }{
 	{"com.rabbitmq.client", "basicConsume", "com.rabbitmq.client.DeliverCallback"},
 	{"org.eclipse.paho.client.mqttv3", "subscribe", "org.eclipse.paho.client.mqttv3.IMqttMessageListener"},
@@ -92,7 +93,7 @@ var javaLambdas = []struct{ pkg, method, callback string }{
 	{"io.nats.client", "createDispatcher", "io.nats.client.MessageHandler"},
 }
 
-// javaAnnotations are the annotations of methods that a library calls.
+// javaAnnotations holds the annotations of callback methods.
 var javaAnnotations = map[string]javaCallback{
 	"io.micronaut.scheduling.annotation.Scheduled": {"runs of the job", nil, -1, "micronaut-scheduled", false, javaJob},
 	"io.quarkus.scheduler.Scheduled":               {"runs of the job", nil, -1, "quarkus-scheduled", false, javaJob},
@@ -116,7 +117,7 @@ func javaProcess(system, destination, headers string) javaStart {
 	return start
 }
 
-// javaLiteral returns a string literal, null if the text is empty.
+// javaLiteral returns a Java string literal, null if the text is empty. The text must need no escaping.
 func javaLiteral(text string) string {
 	if text == "" {
 		return "null"
@@ -154,8 +155,9 @@ func javaServlet(j *javaFile, m javaMethod) javaStart {
 	return javaStart{call: "server(" + m.params[0] + ", " + javaLiteral(route) + ")", section: "servlet", close: m.params[1]}
 }
 
-// javaListener returns the start for a method with an annotation whose element names the destination. headers is the code
-// that reads the headers of the parameter with the message.
+// javaListener returns the start function for methods with an annotation that names the destination in an element.
+// Message is the suffix of the type of the message parameter, and headers the code after the parameter that reads its
+// headers.
 func javaListener(system, element, message, headers string) func(*javaFile, javaMethod) javaStart {
 	return func(j *javaFile, m javaMethod) javaStart {
 		destination := j.element(m.annotation, element)
@@ -179,14 +181,14 @@ func javaListener(system, element, message, headers string) func(*javaFile, java
 type javaClient struct {
 	library string
 	agent   bool
-	system  string // "": the system of the driver in the manifest
-	methods string // separated by spaces
-	query   int    // of the argument with the statement, -1 if the client prepares it, -2 if the method is the operation
+	system  string // "" for the system of the JDBC driver in the manifest
+	methods string // names separated by spaces
+	query   int    // index of the argument with the statement, -1 for prepared statements, -2 if the method is the operation
 }
 
 const (
 	jdbcMethods = "executeQuery executeUpdate execute executeBatch executeLargeUpdate executeLargeBatch"
-	// jedisObjects return no primitive types.
+	// jedisObjects lists the methods that return no primitive type.
 	jedisObjects    = "blpop brpop get getDel getSet hget hgetAll hkeys hmget hmset hvals keys lindex lpop lrange mget mset rpop set setex smembers zrange zrangeByScore zrank zscore"
 	templateMethods = "query queryForObject queryForList queryForMap update batchUpdate"
 	jedisMethods    = "append bitcount blpop brpop decr decrBy del exists expire expireAt get getDel getSet hdel hexists hget hgetAll hincrBy hkeys hlen hmget hmset hset hsetnx " +
@@ -194,7 +196,7 @@ const (
 		"xadd xlen zadd zcard zincrBy zrange zrangeByScore zrank zrem zscore"
 )
 
-// javaClients are the clients by their types.
+// javaClients holds the database clients by their types.
 var javaClients = map[string]javaClient{
 	"java.sql.PreparedStatement": {"jdbc", true, "", jdbcMethods, -1},
 	"java.sql.CallableStatement": {"jdbc", true, "", jdbcMethods, -1},
@@ -215,21 +217,22 @@ var javaClients = map[string]javaClient{
 	"org.neo4j.driver.TransactionContext": {"neo4j", false, "neo4j", "run", -1},
 }
 
-// javaMakers are methods with the types that they return, where the file imports the package of the type.
+// javaMakers maps methods to the types that they return, in files that import the package of the type.
 var javaMakers = map[string]string{
 	"prepareStatement": "java.sql.PreparedStatement", "prepareCall": "java.sql.CallableStatement", "createStatement": "java.sql.Statement",
 	"newHttpClient": "java.net.http.HttpClient", "newScheduledThreadPool": "java.util.concurrent.ScheduledExecutorService",
 	"newSingleThreadScheduledExecutor": "java.util.concurrent.ScheduledExecutorService",
 }
 
-// javaTypes are the types that the tables have besides callbacks and clients, for imports of whole packages.
+// javaTypes lists types that the code refers to outside of the tables of callbacks and clients. Imports with * resolve
+// to them.
 var javaTypes = []string{
 	"java.net.http.HttpClient", "java.util.concurrent.ScheduledExecutorService", "java.util.concurrent.ScheduledThreadPoolExecutor",
 	"com.sun.net.httpserver.HttpServer", "com.sun.net.httpserver.HttpsServer", "com.sun.net.httpserver.HttpContext", "org.apache.kafka.clients.consumer.ConsumerRecord",
 	"org.springframework.amqp.core.Message", "javax.jms.Message", "jakarta.jms.Message", "javax.servlet.annotation.WebServlet", "jakarta.servlet.annotation.WebServlet",
 }
 
-// javaDrivers are the systems of databases by the artifacts of their JDBC drivers.
+// javaDrivers lists the artifacts of JDBC drivers and their database systems.
 var javaDrivers = []struct{ artifact, system string }{
 	{"org.postgresql:postgresql", "postgresql"},
 	{"com.mysql:mysql-connector-j", "mysql"},
@@ -245,8 +248,8 @@ var javaDrivers = []struct{ artifact, system string }{
 	{"com.ibm.db2:jcc", "ibm.db2"},
 }
 
-// javaOthers are packages of libraries that only other instrumentation covers, with its artifact. They count in projects
-// without the agent.
+// javaOthers lists libraries that a change cannot instrument in the code, with the artifact of their instrumentation,
+// "" if only the Java agent instruments them.
 var javaOthers = []struct{ pkg, what, artifact string }{
 	{"org.springframework.web.bind.annotation", "requests of Spring controllers", "opentelemetry-spring-boot-starter"},
 	{"jakarta.ws.rs", "requests of JAX-RS resources", ""},
@@ -269,8 +272,8 @@ var javaOthers = []struct{ pkg, what, artifact string }{
 	{"org.hibernate", "calls of the database", "opentelemetry-jdbc"},
 }
 
-// javaTables returns the full names of the types in the tables, and texts of which a file with a boundary has one: their
-// packages.
+// javaTables returns the full names of the types in the tables, and the marks of files that may have a boundary or a
+// span: the packages of the types and of OpenTelemetry.
 func javaTables() (types map[string]bool, marks []string) {
 	types = map[string]bool{}
 	for _, names := range []iter.Seq[string]{maps.Keys(javaCallbacks), maps.Keys(javaAnnotations), maps.Keys(javaClients), slices.Values(javaTypes)} {
@@ -287,15 +290,16 @@ func javaTables() (types map[string]bool, marks []string) {
 }
 
 var (
-	// javaAsynchronous matches result types of methods that go on after they return.
+	// javaAsynchronous matches result types of methods that continue after they return.
 	javaAsynchronous = regexp.MustCompile(`Future|Mono|Flux|Publisher|CompletionStage|\bUni\b|\bMulti\b|Single\b|Observable|DeferredResult|Callable|Emitter|StreamingResponseBody`)
-	// javaStatement and javaTable match the begin of a statement of SQL or CQL: the operation and the table.
+	// javaStatement and javaTable match the beginning of a SQL or CQL statement: the operation and the table.
 	javaStatement = regexp.MustCompile(`(?is)^\s*(SELECT|INSERT|UPDATE|DELETE|MERGE|REPLACE|CREATE|DROP|ALTER|TRUNCATE|CALL)\b`)
 	javaTable     = regexp.MustCompile(`(?is)^\s*(?:SELECT\b.*?\bFROM|INSERT\s+INTO|UPDATE|DELETE\s+FROM|MERGE\s+INTO|REPLACE\s+INTO|TRUNCATE\s+TABLE)\s+([A-Za-z_][A-Za-z0-9_.$]*)(\s*,)?`)
 	javaJoined    = regexp.MustCompile(`(?is)\b(JOIN|UNION|SELECT\b.*\bSELECT)\b`)
 )
 
-// javaSummary returns the operation and the table of a statement, "" if its first 1,000 bytes do not show them.
+// javaSummary returns the operation and the table of a statement. It reads the first 1,000 bytes, and returns "" for a
+// part that it does not find.
 func javaSummary(sql string) (operation, collection string) {
 	sql = sql[:min(len(sql), 1000)]
 	m := javaStatement.FindStringSubmatch(sql)

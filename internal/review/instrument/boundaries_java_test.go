@@ -132,8 +132,8 @@ func javaRun(t *testing.T, dir, libraries, main string) (output string, records 
 	return stdout.String(), records
 }
 
-// TestJavaProgram runs a program before and after the patch: it prints the same, and records the spans and measurements of the
-// golden file.
+// TestJavaProgram runs a program before and after the patch: it prints the same, and records the spans and measurements
+// of the golden file.
 func TestJavaProgram(t *testing.T) {
 	const main = "com.example.shop.Main"
 	dir, _ := javaPatched(t, newParser(t), "java-sdk")
@@ -774,7 +774,8 @@ func TestJavaHelperGrows(t *testing.T) {
 	}
 }
 
-// FuzzJava changes hostile code in Java without a panic. What parsed before parses afterwards, and a second patch is empty.
+// FuzzJava changes hostile code in Java without a panic. What parsed before parses afterwards, and a second patch is
+// empty.
 func FuzzJava(f *testing.F) {
 	for _, name := range []string{"java-sdk/src/main/java/com/example/shop/Main.java", "java-sdk/src/main/java/com/example/shop/messages/Messages.java", "java-sdk/src/main/java/com/example/shop/orders/Store.java", "java-agent/src/main/java/com/example/meters/Listen.java"} {
 		text, err := os.ReadFile(filepath.Join("testdata", filepath.FromSlash(name)))

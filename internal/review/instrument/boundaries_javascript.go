@@ -119,8 +119,8 @@ func creates(n *syntax.Node) bool {
 	return name == "createRequire"
 }
 
-// hidden reports whether a name stands for a function or class of the file, which hides the definition, or the import or
-// global name if that is nil. A declaration is known in the function around it, the name of an expression in itself.
+// hidden reports whether a name stands for a function or class of the file, which hides the definition, or the import
+// or global name if that is nil. A declaration is known in the function around it, the name of an expression in itself.
 func (c *nodeCode) hidden(f *source, use, definition *syntax.Node) bool {
 	const maxFunctions = 32
 	functions := c.own[f].functions[use.Text]
@@ -150,8 +150,8 @@ type nodeWrap struct {
 	before     string // the other arguments of the function
 }
 
-// javaScriptBoundaries adds spans and metrics to handlers, consumers and calls of a service in JavaScript that nothing instruments,
-// and reports whether the service has an SDK that exports them.
+// javaScriptBoundaries adds spans and metrics to handlers, consumers and calls of a service in JavaScript that nothing
+// instruments, and reports whether the service has an SDK that exports them.
 func (s *service) javaScriptBoundaries() (bool, error) {
 	c := &nodeCode{service: s, manifest: s.manifests[0], noted: map[string]bool{}, options: map[*syntax.Node]bool{}}
 	for _, m := range s.manifests {
@@ -393,8 +393,8 @@ func (c *nodeCode) find(f *source) []nodeWrap {
 // browserPath matches files of browsers.
 var browserPath = regexp.MustCompile(`(?i)(^|/)(public|static|assets|www|browser|client|frontend)/|\.[jt]sx$`)
 
-// inBrowser reports whether a file runs in browsers: by its path, by a global variable of browsers, or because it fetches a
-// URL without a host.
+// inBrowser reports whether a file runs in browsers: by its path, by a global variable of browsers, or because it
+// fetches a URL without a host.
 func (c *nodeCode) inBrowser(f *source) bool {
 	if browserPath.MatchString(strings.TrimPrefix(f.Path, c.dir+"/")) {
 		return true
@@ -473,8 +473,8 @@ func (c *nodeCode) decorate(f *source, class *syntax.Node, spans ranges) (found 
 	return found
 }
 
-// decorator returns the call of a decorator of a library that a class or method has, nil if it is not a call, and whether
-// there is one.
+// decorator returns the call of a decorator of a library that a class or method has, nil if it is not a call, and
+// whether there is one.
 func (c *nodeCode) decorator(f *source, n *syntax.Node, library string, names []string) (call *syntax.Node, ok bool) {
 	for _, d := range n.Children {
 		if d.Kind != syntax.Decorator || len(d.Children) == 0 {
@@ -492,7 +492,8 @@ func (c *nodeCode) decorator(f *source, n *syntax.Node, library string, names []
 	return nil, false
 }
 
-// decoration returns the arguments of the decorator of a method that has a decorator of the library, or whose class has one.
+// decoration returns the arguments of the decorator of a method that has a decorator of the library, or whose class has
+// one.
 func (c *nodeCode) decoration(f *source, b *nodeBoundary, method, mark, processor *syntax.Node) string {
 	q := quoteOf(f)
 	if b.wrap == "TracedJob" {
@@ -515,8 +516,8 @@ func (c *nodeCode) decoration(f *source, b *nodeBoundary, method, mark, processo
 	return q + b.system + q + ", " + destination(f, queue)
 }
 
-// decoratedName returns the name that the decorator of a scheduled job gives it, or nil: @Cron(TIME, {name: NAME}), @Interval(NAME,
-// TIME), @Timeout(NAME, TIME).
+// decoratedName returns the name that the decorator of a scheduled job gives it, or nil: @Cron(TIME, {name: NAME}),
+// @Interval(NAME, TIME), @Timeout(NAME, TIME).
 func (c *nodeCode) decoratedName(f *source, mark *syntax.Node) *syntax.Node {
 	if mark == nil || mark.Arg(1) == nil {
 		return nil
@@ -880,8 +881,8 @@ func reference(n *syntax.Node) bool { return n.Inner(syntax.Member).Kind == synt
 // generic are names of files that say nothing of a job.
 var generic = []string{"app", "index", "main", "server"}
 
-// jobName returns the code for the name of a scheduled job: the name in the program, or the name of its function, of the
-// function that it calls, of the variable that holds the job, or of the file, or the schedule.
+// jobName returns the code for the name of a scheduled job: the name in the program, or the name of its function, of
+// the function that it calls, of the variable that holds the job, or of the file, or the schedule.
 func jobName(f *source, n *syntax.Node, b *nodeBoundary, handler *syntax.Node) string {
 	schedule := n.Arg(0)
 	var given *syntax.Node

@@ -85,7 +85,8 @@ var (
 	scopeConstant = regexp.MustCompile(`(?m)^const scope = ['"]`)
 )
 
-// helper returns the file of the helpers: the one that the service has, or a new one in the language of the files that use it.
+// helper returns the file of the helpers: the one that the service has, or a new one in the language of the files that
+// use it.
 func (c *nodeCode) helper(users []*source) (h nodeHelper, ok bool) {
 	for _, name := range c.paths() {
 		if !isNodeHelper(name) {
@@ -144,8 +145,8 @@ func static(f *source, i syntax.Import) bool {
 	return i.Node.Kind == syntax.Other && !bytes.HasSuffix(bytes.TrimRight(f.Source[:at], " \t\r\n"), []byte("(")) // of import x = require("y")
 }
 
-// imports adds the import of the functions, the first of which is used at an offset, to a file that does not have them. It
-// returns false if the file is left.
+// imports adds the import of the functions, the first of which is used at an offset, to a file that does not have them.
+// It returns false if the file is left.
 func (c *nodeCode) imports(f *source, h nodeHelper, functions []string, used int) bool {
 	typescript := f.Language == syntax.TypeScript
 	if typescript != h.typescript {
@@ -224,8 +225,8 @@ func required(n *syntax.Node) bool {
 	return false
 }
 
-// importPosition returns the end of the line of the last import at the beginning of a file, or the beginning of the line
-// of the first statement. The value of require cannot be used before it.
+// importPosition returns the end of the line of the last import at the beginning of a file, or the beginning of the
+// line of the first statement. The value of require cannot be used before it.
 func importPosition(f *source, modular bool, used int) (at int, before, ok bool) {
 	var first, code *syntax.Node // statements: any, and one that imports nothing
 	for _, n := range f.Root.Children {
@@ -259,7 +260,8 @@ func importPosition(f *source, modular bool, used int) (at int, before, ok bool)
 // beginning matches the code before the first node of a statement.
 var beginning = regexp.MustCompile(`^\s*((export )?(const|let|var) )?$`)
 
-// lineEnd returns the end of the line of an offset, and whether no code follows the offset there but the end of its statement.
+// lineEnd returns the end of the line of an offset, and whether no code follows the offset there but the end of its
+// statement.
 func lineEnd(source []byte, at int) (end int, clean bool) {
 	end = len(source)
 	if n := bytes.IndexByte(source[at:], '\n'); n >= 0 {
@@ -302,8 +304,8 @@ func relative(module string) bool {
 
 var nodeResolution = regexp.MustCompile(`(?i)"(module|moduleResolution)"\s*:\s*"(node(16|18|20)|nodenext)"`)
 
-// typeScriptExtension returns the extension of modules in imports: the one in other imports of the file, or in the first file
-// of the service that imports another one, or the one that the project's configuration requires.
+// typeScriptExtension returns the extension of modules in imports: the one in other imports of the file, or in the
+// first file of the service that imports another one, or the one that the project's configuration requires.
 func (c *nodeCode) typeScriptExtension(f *source) string {
 	if extension, ok := importedExtension(f); ok {
 		return extension

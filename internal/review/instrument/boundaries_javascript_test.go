@@ -64,8 +64,8 @@ func describePatch(t *testing.T, p *patch.Patch) string {
 	return b.String()
 }
 
-// TestJavaScriptTelemetry runs programs before and after their instrumentation, with packages that stand for the libraries. The
-// output is the same, and the spans and metrics are those of the golden file.
+// TestJavaScriptTelemetry runs programs before and after their instrumentation, with packages that stand for the
+// libraries. The output is the same, and the spans and metrics are those of the golden file.
 func TestJavaScriptTelemetry(t *testing.T) {
 	parser := newParser(t)
 	modules, err := filepath.Abs(filepath.Join("..", "..", "..", "bin", "tools", "otel-node", "node_modules", "@opentelemetry"))
@@ -226,8 +226,8 @@ func TestJavaScriptJobs(t *testing.T) {
 	}
 }
 
-// TestJavaScriptLeft: what other tracers and the code's own spans cover stays as it is, and so does what cannot be wrapped. A
-// step says why.
+// TestJavaScriptLeft: what other tracers and the code's own spans cover stays as it is, and so does what cannot be
+// wrapped. A step says why.
 func TestJavaScriptLeft(t *testing.T) {
 	parser := newParser(t)
 	code := "const { CronJob } = require('cron');\n" + cronJob + ";\n"
@@ -458,7 +458,8 @@ func TestJavaScriptContext(t *testing.T) {
 	require.Greater(t, ctx.checks, 1000)
 }
 
-// FuzzJavaScriptBoundaries changes hostile code. What parsed before parses afterwards, and a second run changes nothing.
+// FuzzJavaScriptBoundaries changes hostile code. What parsed before parses afterwards, and a second run changes
+// nothing.
 func FuzzJavaScriptBoundaries(f *testing.F) {
 	for _, name := range []string{"esm/src/main.js", "commonjs/main.js", "typescript/src/main.ts", "typescript/src/mail/queue.ts", "left/src/other.js", "left/src/spans.js"} {
 		text, err := os.ReadFile(filepath.Join("testdata", "javascript", filepath.FromSlash(name)))

@@ -23,16 +23,16 @@ var (
 	catalogBundle = regexp.MustCompile(`(?m)^\s*["']?([\w-]+)["']?\s*=\s*\[([^\]]*)\]`)
 )
 
-// gradleDependencies returns the plugins that a Gradle script applies, by the artifacts that Gradle knows them by, and the libraries
-// that it takes from a version catalog.
+// gradleDependencies returns the plugins that a Gradle script applies, named by their marker artifacts, and the
+// libraries that the script uses from a version catalog.
 func (p *plan) gradleDependencies(f *configfile.File) []configfile.Dependency {
 	if !strings.HasPrefix(path.Base(f.Path), "build.gradle") {
 		return nil
 	}
 	var all []configfile.Dependency
 	plugin := func(id string) { all = append(all, configfile.Dependency{Name: id + ":" + id + ".gradle.plugin"}) }
-	others := bytes.Contains(f.Source, []byte("subprojects")) // which it applies plugins to
-	aliases := map[string]bool{}                              // in the script, whether only its tests have them
+	others := bytes.Contains(f.Source, []byte("subprojects")) // the script may apply plugins to subprojects only
+	aliases := map[string]bool{}                              // aliases in the script; true if only tests use the alias
 	for line := range bytes.Lines(f.Source) {
 		if bytes.HasPrefix(bytes.TrimSpace(line), []byte("//")) || bytes.Contains(line, []byte("apply false")) || bytes.Contains(line, []byte("apply(false)")) {
 			continue
@@ -80,7 +80,7 @@ func (p *plan) gradleDependencies(f *configfile.File) []configfile.Dependency {
 	return all
 }
 
-// catalog returns the version catalog of the build that a directory belongs to, or nil.
+// catalog returns the version catalog of the build that contains a directory, nil if there is none.
 func (p *plan) catalog(dir string) *configfile.File {
 	for dir := range configfile.Above(dir) {
 		name := path.Join(dir, "gradle", catalogName)

@@ -14,7 +14,7 @@ const (
 	javaAgentURL    = "https://github.com/open-telemetry/opentelemetry-java-instrumentation/releases/download/v" + javaAgent + "/opentelemetry-javaagent.jar"
 )
 
-// javaServers are the artifacts by which a service is recognized.
+// javaServers lists artifacts that only services depend on.
 var javaServers = []string{
 	"org.springframework.boot:", "io.quarkus:", "io.micronaut:", "io.dropwizard:", "io.vertx:", "io.javalin:", "com.sparkjava:", "org.eclipse.jetty:", "org.apache.tomcat.embed:",
 	"io.undertow:", "io.helidon.", "io.ktor:", "io.grpc:", "com.linecorp.armeria:", "org.apache.kafka:", "com.rabbitmq:", "org.springframework:",
@@ -25,7 +25,7 @@ var javaSDKs = []string{
 	"io.micronaut.tracing:", "com.datadoghq:dd-java-agent", "com.datadoghq:dd-trace", "co.elastic.apm:", "com.newrelic.agent.java:",
 }
 
-// java instruments a service in Java by the agent in its image.
+// java adds the Java agent to the images of a service. It reports whether the project is a service.
 func (s *service) java() bool {
 	m := s.manifests[0]
 	if _, server := s.has(javaServers...); !server {

@@ -9,11 +9,11 @@ const (
 	goOTelLog        = "v0.23.0" // exporters of logs
 	goOTelPrometheus = "v0.69.0"
 
-	goContrib = "v0.72.0" // of the same release
-	goOTelGin = "v0.71.0" // otelgin, whose newest version is older
+	goContrib = "v0.72.0" // the same release
+	goOTelGin = "v0.71.0" // otelgin has no version of this release
 	goSQL     = "v0.44.0" // github.com/XSAM/otelsql
 
-	// Instrumentation of other modules. Those of echo, mux and mongo-driver have no version of the release of goContrib.
+	// Other instrumentation. The modules for echo, mux and mongo-driver have no version of the release of goContrib.
 	goOTelEcho    = "v0.71.0"
 	goOTelMux     = "v0.71.0"
 	goOTelMongo   = "v0.71.0"
@@ -28,7 +28,8 @@ const (
 	nodeAPI20  = "^1.9.1"  // for Node.js 18.19 and 20.6: the core of nodeAuto20 needs an API before 1.10.0
 	nodeAuto20 = "^0.80.0"
 
-	// nodeHooks as nodeAuto and nodeAuto20 require it: hooks and instrumentation have to be of one copy.
+	// Versions of nodeHooks that nodeAuto and nodeAuto20 require: the hooks and the instrumentation must share one
+	// copy.
 	nodeHooksVersion = "^0.300.0"
 	nodeHooks20      = "^0.222.0"
 
