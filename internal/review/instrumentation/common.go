@@ -15,8 +15,9 @@ import (
 	"assay/internal/rules/semconv"
 )
 
-// logLevel returns the level of a method of a logger, and whether the name is one. The names come from Go, JavaScript,
-// Python and Java: Info, Infof, InfoContext, Infow, info, log, warning, Msg.
+// logLevel returns the level of a logger's method, and whether the name is the name of such a method. It supports the
+// names of Go, JavaScript, Python and Java: Info, Infof, InfoContext, Infow, info, log, warning, Msg. The level is ""
+// for methods without a fixed level.
 func logLevel(method string) (level string, ok bool) {
 	m := strings.ToLower(method)
 	switch m {
@@ -45,7 +46,7 @@ func logLevel(method string) (level string, ok bool) {
 	return strings.ReplaceAll(strings.ReplaceAll(m, "dpanic", "panic"), "panic", "fatal"), true
 }
 
-// loggerName reports whether a variable is named like a logger.
+// loggerName reports whether a name is typical of a logger variable.
 func loggerName(name string) bool {
 	switch n := strings.ToLower(strings.Trim(name, "_")); n {
 	case "l", "lg", "sugar", "slog", "zap", "zlog", "console", "entry":
@@ -57,7 +58,7 @@ func loggerName(name string) bool {
 	}
 }
 
-// conventionKeys has the registry's keys by their letters and digits in lower case.
+// conventionKeys returns the keys of the semantic conventions, by the result of bare.
 var conventionKeys = sync.OnceValue(func() map[string]string {
 	keys := map[string]string{}
 	for a := range semconv.All() {
@@ -70,7 +71,7 @@ func bare(s string) string {
 	return strings.ToLower(strings.NewReplacer(".", "", "_", "").Replace(s))
 }
 
-// conventionKey returns the attribute key for which the conventions' packages have a constant of this name:
+// conventionKey returns the attribute key of a constant of a semantic conventions package, by the constant's name:
 // HTTPRequestMethod, HTTP_REQUEST_METHOD, ATTR_HTTP_REQUEST_METHOD.
 func conventionKey(constant string) (string, bool) {
 	for _, prefix := range []string{"ATTR_", "SEMATTRS_", "SEMRESATTRS_"} {
@@ -80,37 +81,37 @@ func conventionKey(constant string) (string, bool) {
 	return key, ok
 }
 
-// finder finds the facts of one file.
+// finder finds the uses of telemetry in one file.
 type finder struct {
 	*Uses
-	spans       map[*syntax.Node]*Span    // by the call, and by the Param of a callback that gets the span
+	spans       map[*syntax.Node]*Span    // by the call, and by the Param of the callback that receives the span
 	instruments map[string]*Instrument    // by variable
 	keyed       map[string][]*syntax.Node // assignments to elements of a variable: v["key"] = x
-	declared    map[string]bool           // names of classes and methods, nil until it is needed
-	tracing     *bool                     // result of traces, nil before its first call
+	declared    map[string]bool           // names of classes and methods, nil before the first call of declares
+	tracing     *bool                     // result of traces, nil before the first call
 	api         *api
 }
 
-// api has the names that differ between the APIs of the languages.
+// api holds the names of APIs in one language.
 type api struct {
-	modules   []string                // of OpenTelemetry
+	modules   []string                // modules of OpenTelemetry
 	foreign   []string                // modules of other tracing libraries
 	end       string                  // method that ends a span
 	errors    []string                // methods that record an error
 	status    string                  // method that sets the status
-	statusOK  func(*syntax.Node) bool // whether its argument is the status of success
+	statusOK  func(*syntax.Node) bool // whether its argument is the status OK
 	loggers   []string                // modules of loggers
-	keepsSpan []string                // functions that get a span and do not end it
-	services  []string                // modules that the files of services import
-	commands  []string                // modules that the files of commands import
+	keepsSpan []string                // functions that take a span and do not end it
+	services  []string                // modules that only services import
+	commands  []string                // modules that only command-line programs import
 }
 
 func newFinder(u *Uses, a *api) *finder {
 	return &finder{Uses: u, spans: map[*syntax.Node]*Span{}, instruments: map[string]*Instrument{}, api: a}
 }
 
-// module returns the module that a name stands for: an imported package, or the module of an imported name with the
-// name behind it, as in "@opentelemetry/api trace". It is "" for names that the file defines.
+// module returns the module that a name refers to: the imported package, or the module of an imported member. It
+// returns "" for names that the file does not import, and for local variables.
 func (f *finder) module(n *syntax.Node) string {
 	if n == nil || n.Kind != syntax.Name {
 		return ""
@@ -125,8 +126,9 @@ func (f *finder) module(n *syntax.Node) string {
 	return i.Path
 }
 
-// foreign reports whether an expression is of another tracing library: because the file uses one and not OpenTelemetry, or by
-// the modules and types of the names that the expression starts from, through variables and the parameters of callbacks.
+// foreign reports whether an expression belongs to another tracing library. This is the case if the file imports such a
+// library and not OpenTelemetry, or if the expression derives from a module or type of such a library. It follows
+// variables and parameters of callbacks.
 func (f *finder) foreign(n *syntax.Node) bool {
 	if !f.File.ImportsAny(f.api.modules...) && f.File.ImportsAny(f.api.foreign...) {
 		return true
@@ -169,11 +171,12 @@ func (f *finder) foreign(n *syntax.Node) bool {
 	return false
 }
 
-// apiTypes are types of the API that other libraries have too.
+// apiTypes lists types of the OpenTelemetry API whose names also exist in other libraries.
 var apiTypes = []string{"Tracer", "Meter", "Span", "SpanBuilder"}
 
-// fromForeign reports whether a module is of another tracing library, or a name is that of a type of the API and the module
-// neither OpenTelemetry's nor a relative one. In Go, functions have such names too.
+// fromForeign reports whether a name in a module belongs to another tracing library: the module is such a library, or
+// the name is one of apiTypes and the module is neither OpenTelemetry nor relative. Go ignores apiTypes, because
+// functions may have these names.
 func (f *finder) fromForeign(module, name string) bool {
 	if syntax.Below(module, f.api.foreign) {
 		return true
@@ -182,7 +185,7 @@ func (f *finder) fromForeign(module, name string) bool {
 		!syntax.Below(module, f.api.modules)
 }
 
-// typeOf returns the module and the name of a declared type. The module is "" if the file does not import it.
+// typeOf returns the module and the name of a declared type. The module is "" if the file does not import the type.
 func (f *finder) typeOf(t string) (module, name string) {
 	t = strings.TrimLeft(t, "*&")
 	first, _, _ := strings.Cut(t, ".")
@@ -200,8 +203,8 @@ func (f *finder) typeOf(t string) (module, name string) {
 	return "", name
 }
 
-// called returns the receiver and the name of the function that a call calls, which for an imported function is not the name
-// that the file gives it.
+// called returns the receiver and the name of the called function. For an imported function with an alias, it returns
+// the original name.
 func (f *finder) called(n *syntax.Node) (recv *syntax.Node, name string) {
 	recv, name = n.Method()
 	if recv == nil && f.module(n.Callee()) != "" {
@@ -212,12 +215,13 @@ func (f *finder) called(n *syntax.Node) (recv *syntax.Node, name string) {
 	return recv, name
 }
 
-// named reports whether the last name of an expression contains a word, in any case. Calls count by their callee.
+// named reports whether the last name of an expression contains a word, ignoring case. For calls, it is the name of the
+// callee.
 func named(n *syntax.Node, word string) bool {
 	return n != nil && strings.Contains(strings.ToLower(name(n.Inner(syntax.Call, syntax.Await))), word)
 }
 
-// value returns the value of a name, through one definition, otherwise the node itself.
+// value returns the value that the definition of a name assigns. It returns the node itself for other expressions.
 func (f *finder) value(n *syntax.Node) *syntax.Node {
 	if n == nil || n.Kind != syntax.Name && n.Kind != syntax.Member {
 		return n
@@ -228,8 +232,8 @@ func (f *finder) value(n *syntax.Node) *syntax.Node {
 	return n
 }
 
-// provider reports whether an expression is the result of a provider's method, such as a tracer: a call of the
-// method, a variable that holds its value, or a variable of another place with a name like it.
+// provider reports whether an expression is the result of a provider's method, such as a tracer: a call of one of the
+// methods, a variable that holds the result or has one of the types, or a variable with the word in its name.
 func (f *finder) provider(n *syntax.Node, methods []string, word string, types ...string) bool {
 	if n == nil || f.foreign(n) {
 		return false
@@ -248,7 +252,7 @@ func (f *finder) provider(n *syntax.Node, methods []string, word string, types .
 	return named(n, word) && !named(n, "provider")
 }
 
-// scope returns the name that a tracer or meter was asked for.
+// scope returns the instrumentation scope of a tracer or meter, "" if it is not known.
 func (f *finder) scope(n *syntax.Node) string {
 	for range 3 {
 		if n == nil {
@@ -267,7 +271,7 @@ func (f *finder) scope(n *syntax.Node) string {
 	return ""
 }
 
-// assigned returns the variable that gets the value of a call, through await, "" if none does.
+// assigned returns the variable to which the result of a call is assigned, also through await, "" if there is none.
 func assigned(n *syntax.Node) string {
 	p := n.Assignment()
 	if p == nil {
@@ -280,7 +284,7 @@ func assigned(n *syntax.Node) string {
 	return t.Text
 }
 
-// add adds a span.
+// add adds a span and sets its variable and body if they are not set.
 func (f *finder) add(s *Span) {
 	s.Variable = cmp.Or(s.Variable, assigned(s.Start))
 	if s.Body == nil {
@@ -294,7 +298,7 @@ func (f *finder) add(s *Span) {
 	f.spans[s.Start] = s
 }
 
-// lives finds where spans are ended, where they record errors, and which are handed on.
+// lives sets Ends, Errors and Escapes of the spans from the uses of their variables.
 func (f *finder) lives() {
 	held := map[*syntax.Node]map[string][]*Span{} // by function and variable
 	var functions []*syntax.Node
@@ -313,7 +317,7 @@ func (f *finder) lives() {
 		}
 		held[within][s.Variable] = append(held[within][s.Variable], s)
 	}
-	const maxNodes = 4 << 20 // functions with spans may contain each other
+	const maxNodes = 4 << 20 // nested functions with spans are walked several times
 	nodes := 0
 	for _, fn := range functions {
 		if nodes > maxNodes {
@@ -340,22 +344,23 @@ func (f *finder) lives() {
 	}
 }
 
-// endsCurrent reports whether a call ends the span of a context, which is that of a variable: trace.SpanFromContext(ctx).End().
+// endsCurrent reports whether a call ends a span that it reads from a context: trace.SpanFromContext(ctx).End(). This
+// may be a span that a variable holds.
 func (f *finder) endsCurrent(n *syntax.Node) bool {
 	recv, m := n.Method()
 	return m == f.api.end && recv != nil && recv.Kind == syntax.Call && f.spanOf(recv) == nil && f.isSpan(recv)
 }
 
-// use records a use of a variable that holds a span: of the span that it holds there, otherwise of those that it may
-// hold.
+// use records a use of a variable that holds a span. It applies to the span that the variable holds at n, or to all
+// spans that the variable may hold.
 func (f *finder) use(n *syntax.Node, spans []*Span) {
-	const maxSpans = 16 // with one variable, before a use
+	const maxSpans = 16 // number of spans before a use that share a variable
 	end, _ := slices.BinarySearchFunc(spans, n.Start+1, func(s *Span, at int) int { return cmp.Compare(s.Start.Start, at) })
 	var owner *Span
 	if n.Kind == syntax.Name {
 		owner = f.spanOf(n)
 		if owner != nil && !n.Within(owner.Start.Enclosing(syntax.Block)) {
-			owner = nil // a branch may have started it
+			owner = nil // the span may have been started in a branch
 		}
 	}
 	for _, s := range spans[max(0, end-maxSpans):end] {
@@ -397,14 +402,13 @@ func sends(n *syntax.Node) bool {
 	return p.Kind == syntax.Operator && p.Text == "<-" && len(p.Children) == 2 && p.Children[1] == n
 }
 
-// maxContexts bounds the variables from which a context goes into another.
+// maxContexts is the maximum number of context variables that leaves follows.
 const maxContexts = 3
 
-// contextMakers are functions and methods that make a context, or something that holds one, of another.
+// contextMakers matches functions and methods that derive a context, or an object with a context, from a context.
 var contextMakers = regexp.MustCompile(`^([wW]ith(Value|Cancel|Timeout|Deadline|Context|UserContext)|ContextWith\w+|SetContext|Clone|set(Span|Value|Baggage)|set_(span_in_context|value|baggage)|storeInContext|attach|makeCurrent|wrap)$`)
 
-// leaves reports whether the context with a span, which n is, is returned, stored or sent, so that other code may end the
-// span.
+// leaves reports whether n, a context with a span, is returned, stored or sent, so that other code may end the span.
 func (f *finder) leaves(n *syntax.Node, hops int) bool {
 	for p := n.Parent; p != nil; n, p = p, p.Parent {
 		switch p.Kind {
@@ -446,12 +450,12 @@ func (f *finder) leaves(n *syntax.Node, hops int) bool {
 	return false
 }
 
-// blank reports whether an Assign only discards a value, as Go needs it for a variable without a use.
+// blank reports whether an Assign discards its value: _ = span.
 func blank(assign *syntax.Node) bool {
 	return !slices.ContainsFunc(assign.Targets(), func(t *syntax.Node) bool { return t.Kind != syntax.Name || t.Text != "_" })
 }
 
-// method records the use span.name.
+// method records the use of a member of a span: span.name.
 func (f *finder) method(s *Span, m *syntax.Node) {
 	use := m
 	if m.Parent.Kind == syntax.Call && m.Parent.Callee() == m {
@@ -475,7 +479,7 @@ func (f *finder) method(s *Span, m *syntax.Node) {
 	}
 }
 
-// spanOf returns the span that an expression holds, nil if that is unknown.
+// spanOf returns the span to which an expression evaluates, nil if it is not known.
 func (f *finder) spanOf(n *syntax.Node) *Span {
 	for range 3 {
 		if n == nil {
@@ -509,8 +513,8 @@ func (f *finder) spanOf(n *syntax.Node) *Span {
 	return nil
 }
 
-// isSpan reports whether an expression is a span of OpenTelemetry: one that the file starts, the current one, a variable that
-// is declared as one or holds one, or a variable that is named like one and holds nothing else.
+// isSpan reports whether an expression is a span of OpenTelemetry: a span that the file starts, the current span, a
+// variable with the type or value of a span, or a variable with "span" in its name whose value may be a span.
 func (f *finder) isSpan(n *syntax.Node) bool {
 	const maxHops = 4
 	return f.isSpanBy(n, maxHops)
@@ -547,12 +551,12 @@ func (f *finder) isSpanBy(n *syntax.Node, hops int) bool {
 	if v == nil || def.Kind == syntax.Assign && (len(def.Children) > 2 || def.Text == "as" || def.Children[0].Text != n.Text) {
 		return named(n, "span") && !f.ofOther(def)
 	}
-	each := def.Text == "in" || def.Text == "of" || def.Text == ":" // v has the values
+	each := def.Text == "in" || def.Text == "of" || def.Text == ":" // v is the collection of a loop
 	return !each && f.isSpanBy(v, hops-1) || named(n, "span") && (def.Kind == syntax.Param || f.mayBeSpan(v, hops-1))
 }
 
-// traces reports whether a file uses OpenTelemetry, or code of the project for traces: in any other script, a variable that is
-// named like a span may be an element of a page.
+// traces reports whether a file uses OpenTelemetry, or a module of the project for traces. In other scripts, a variable
+// named span may be an HTML element.
 func (f *finder) traces() bool {
 	if f.tracing == nil {
 		uses := slices.ContainsFunc(f.File.Imports, func(i syntax.Import) bool { return tracingModule.MatchString(i.Path) }) ||
@@ -562,11 +566,11 @@ func (f *finder) traces() bool {
 	return *f.tracing
 }
 
-// tracingModule matches modules for traces.
+// tracingModule matches names of modules and variables for traces.
 var tracingModule = regexp.MustCompile(`(?i)telemetry|\botel|trac(e|er|ing)|span|observab|instrument|monitor`)
 
-// ownDefinition returns the definition of a name, that of a member only if it is of the same object: this.span = ..., or a field
-// of its class.
+// ownDefinition returns the definition of a name or member, nil if there is none. The definition of a member must
+// belong to the same object: this.span = ..., or a field of its class.
 func (f *finder) ownDefinition(n *syntax.Node) *syntax.Node {
 	def := f.File.Definition(n)
 	switch {
@@ -592,10 +596,10 @@ func (f *finder) ownDefinition(n *syntax.Node) *syntax.Node {
 	return nil
 }
 
-// optional matches the parts of a type that make it optional, and those around its name.
+// optional matches the parts of a type that make it optional, and final, quotes and closing brackets.
 var optional = regexp.MustCompile(`\s*\|\s*(undefined|null|None)\b|\b(undefined|null|None)\s*\|\s*|^(typing\.)?Optional[\[<]|^final\s+|["'\]>]`)
 
-// apiType returns the name of a declared type, and whether it is of OpenTelemetry.
+// apiType returns the name of a declared type, and whether it is a type of OpenTelemetry.
 func (f *finder) apiType(t string) (ofAPI bool, name string) {
 	t, _, _ = strings.Cut(optional.ReplaceAllString(t, ""), "<") // Histogram<Attributes>
 	module, name := f.typeOf(strings.TrimSpace(t))
@@ -605,8 +609,8 @@ func (f *finder) apiType(t string) (ofAPI bool, name string) {
 	return syntax.Below(module, f.api.modules) || module == "" && slices.ContainsFunc(f.File.Imports, all) && !f.declares(name), name
 }
 
-// spanType reports whether a declared type is that of a span of OpenTelemetry. It is unknown for types of the project that are
-// named like spans, and for those that may hold anything.
+// spanType reports whether a declared type is the span type of OpenTelemetry. known is false for types of the project
+// with "span" in their names, for type parameters, and for types such as any and object.
 func (f *finder) spanType(t string) (is, known bool) {
 	ofAPI, name := f.apiType(t)
 	module, _ := f.typeOf(t)
@@ -622,7 +626,8 @@ func (f *finder) spanType(t string) (is, known bool) {
 	return false, true
 }
 
-// ofOther reports whether a definition is the parameter of a callback for the values of something that is not named like spans.
+// ofOther reports whether a definition is the parameter of an iteration callback over values that cannot be spans, by
+// mayBeSpan.
 func (f *finder) ofOther(def *syntax.Node) bool {
 	fn := def.Parent
 	if def.Kind != syntax.Param || fn == nil || fn.Kind != syntax.Func || fn.Parent == nil || fn.Parent.Kind != syntax.Call {
@@ -632,11 +637,11 @@ func (f *finder) ofOther(def *syntax.Node) bool {
 	return recv != nil && iteration.MatchString(m) && !f.mayBeSpan(recv, 1)
 }
 
-// iteration matches methods that call a function for each value.
+// iteration matches methods that call a function for each value of a collection.
 var iteration = regexp.MustCompile(`^(each|forEach|map|flatMap|filter|find|findLast|some|every|ifPresent)$`)
 
-// mayBeSpan reports whether a value may be a span, or hold spans, by the names in the expression and in the values of its
-// variables. The elements of a web page have other names.
+// mayBeSpan reports whether a value may be or contain a span, by the names in the expression and in the values of its
+// variables. HTML elements have other names.
 func (f *finder) mayBeSpan(v *syntax.Node, hops int) bool {
 	for {
 		switch v.Kind {
@@ -657,14 +662,14 @@ func (f *finder) mayBeSpan(v *syntax.Node, hops int) bool {
 	}
 }
 
-// rename adds the name that a method of a span sets.
+// rename adds a name that code sets on a started span.
 func (f *finder) rename(span, name *syntax.Node) {
 	if name != nil && f.isSpan(span) {
 		f.Renames = append(f.Renames, name)
 	}
 }
 
-// instrumentOf returns the instrument that an expression holds, nil if that is unknown.
+// instrumentOf returns the instrument that a variable holds, nil if it is not known.
 func (f *finder) instrumentOf(n *syntax.Node) *Instrument {
 	if n == nil {
 		return nil
@@ -672,18 +677,18 @@ func (f *finder) instrumentOf(n *syntax.Node) *Instrument {
 	return f.instruments[n.Text]
 }
 
-// instrumentTypes are types of instruments, and of the arguments of the callbacks of observable instruments.
+// instrumentTypes matches the types of instruments, and of the parameters of callbacks of observable instruments.
 var instrumentTypes = regexp.MustCompile(`^((Long|Double)?(UpDown)?Counter|(Long|Double)?(Histogram|Gauge)|_?Gauge|ObservableResult|BatchObservableResult|Observable(Long|Double)Measurement)$`)
 
-// isInstrument reports whether a variable is declared as an instrument of OpenTelemetry, through a parameter whose value a field
-// has.
+// isInstrument reports whether a variable has the type of an instrument of OpenTelemetry. It follows one assignment,
+// such as of a parameter to a field.
 func (f *finder) isInstrument(n *syntax.Node) bool {
 	for range 2 {
 		if n == nil || n.Kind != syntax.Name && n.Kind != syntax.Member {
 			return false
 		}
 		def := f.ownDefinition(n)
-		if n.Kind == syntax.Member && def == nil { // of another object
+		if n.Kind == syntax.Member && def == nil { // a member of another object
 			if def = f.File.Definition(n); def != nil && def.Parent.Kind != syntax.Class {
 				def = nil
 			}
@@ -703,8 +708,8 @@ func (f *finder) isInstrument(n *syntax.Node) bool {
 	return false
 }
 
-// observes returns the call that gets a callback of which a variable is the parameter, and whether it is a call for observable
-// instruments.
+// observes returns the call to which a callback with the parameter n is passed. ok reports whether the call is one of
+// the methods and n is the first parameter.
 func (f *finder) observes(n *syntax.Node, methods ...string) (call *syntax.Node, ok bool) {
 	if n == nil || n.Kind != syntax.Name {
 		return nil, false
@@ -718,14 +723,14 @@ func (f *finder) observes(n *syntax.Node, methods ...string) (call *syntax.Node,
 	return call, slices.Contains(methods, m) && def == def.Parent.Params()[0]
 }
 
-// noopName matches the names of modules, packages, types and functions that record nothing.
+// noopName matches the names of no-op implementations: of modules, packages, types and functions.
 var noopName = regexp.MustCompile(`(^|[^A-Za-z])no_?op([^a-z]|$)|No_?[oO]p|NO_?OP`)
 
-// NoopName reports whether a name is that of an implementation of the API of OpenTelemetry that records nothing.
+// NoopName reports whether a name is typical of a no-op implementation of the OpenTelemetry API.
 func NoopName(name string) bool { return noopName.MatchString(name) }
 
-// Noop reports whether an expression is of an implementation that records nothing: by the names in it, by the imports that
-// they stand for, and through variables.
+// Noop reports whether an expression is a no-op implementation, by its names, the imports that they refer to, and the
+// values of its variables.
 func (u *Uses) Noop(n *syntax.Node) bool {
 	for hops := 0; n != nil && hops < 4; {
 		name := n.Text
@@ -758,7 +763,7 @@ func (u *Uses) Noop(n *syntax.Node) bool {
 	return false
 }
 
-// addInstrument adds an instrument.
+// addInstrument adds an instrument and sets its variable. It skips instruments without a name and no-op instruments.
 func (f *finder) addInstrument(i *Instrument) {
 	if i.Name == nil || f.Noop(i.Call) {
 		return
@@ -782,10 +787,10 @@ func (f *finder) addInstrument(i *Instrument) {
 	f.Instruments = append(f.Instruments, i)
 }
 
-// maxAttributes bounds the attributes of a file, in which many calls may get a variable that holds many.
+// maxAttributes limits the attributes of a file: many calls may share a variable with many attributes.
 const maxAttributes = 50_000
 
-// pairs adds the attributes of an object literal, or of the one that a variable holds.
+// pairs adds the attributes of an object literal or of a variable that holds one. a has their target.
 func (f *finder) pairs(object *syntax.Node, a Attribute) {
 	if len(f.Attributes) > maxAttributes {
 		return
@@ -819,7 +824,7 @@ func (f *finder) pairs(object *syntax.Node, a Attribute) {
 	}
 }
 
-// elements adds the attributes that the function around a use adds to an object by its keys: labels["k"] = v.
+// elements adds the attributes that assignments before a use add to an object: labels["k"] = v.
 func (f *finder) elements(object *syntax.Node, a Attribute) {
 	for n := range f.assignedElements(object) {
 		if key := n.Children[0].Children[1]; key.Kind == syntax.String {
@@ -829,7 +834,7 @@ func (f *finder) elements(object *syntax.Node, a Attribute) {
 	}
 }
 
-// assignedElements yields the assignments before a use of a variable that add elements to the object that it holds.
+// assignedElements yields the assignments before a use of a variable that set elements of its object literal.
 func (f *finder) assignedElements(object *syntax.Node) iter.Seq[*syntax.Node] {
 	return func(yield func(*syntax.Node) bool) {
 		if object == nil || object.Kind != syntax.Name || f.value(object).Kind != syntax.Object {
@@ -855,8 +860,8 @@ func (f *finder) assignedElements(object *syntax.Node) iter.Seq[*syntax.Node] {
 	}
 }
 
-// attributeObjects adds the pairs of object literals that are named as attributes and that nothing in the file sets:
-// attributes: {"k": v}, trace_attributes = {"k": v}.
+// attributeObjects adds the attributes of object literals that have a name of attributes and that the file does not set
+// on a target: attributes: {"k": v}, trace_attributes = {"k": v}.
 func (f *finder) attributeObjects() {
 	if !slices.ContainsFunc(f.File.Imports, func(i syntax.Import) bool {
 		p := strings.ToLower(i.Path)
@@ -899,14 +904,14 @@ func (f *finder) attributeObjects() {
 	}
 }
 
-// dotted reports whether an object has a key with a dot, as keys of attributes have, and names of options do not.
+// dotted reports whether an object has a key with a dot. Attribute keys have dots, names of options have none.
 func dotted(object *syntax.Node) bool {
 	return slices.ContainsFunc(object.Children, func(p *syntax.Node) bool {
 		return p.Kind == syntax.Pair && p.Children[0].Kind == syntax.String && strings.Contains(p.Children[0].Text, ".")
 	})
 }
 
-// attributesName reports whether a name is that of attributes: attributes, spanAttrs, set_attributes.
+// attributesName reports whether a name ends like names of attributes: attributes, spanAttrs, set_attributes.
 func attributesName(name string) bool {
 	lower := strings.ToLower(name)
 	return strings.HasSuffix(lower, "attributes") || strings.HasSuffix(lower, "attrs")
@@ -915,7 +920,7 @@ func attributesName(name string) bool {
 // spanCall matches functions of a project that start a span with attributes.
 var spanCall = regexp.MustCompile(`(?i)^(start|create|begin|with|trace|record|run)_?[a-z_]*(span|trace|operation)$`)
 
-// name returns the last name of an expression, "" if it has none.
+// name returns the text of a name or member, "" for other expressions.
 func name(n *syntax.Node) string {
 	if n.Kind == syntax.Name || n.Kind == syntax.Member {
 		return n.Text
@@ -923,7 +928,8 @@ func name(n *syntax.Node) string {
 	return ""
 }
 
-// addLog adds a log call of a logger: of a module of loggers, or of a variable that is named like one.
+// addLog adds a call of a logger and reports whether n is one. The logger comes from a logging module, or its variable
+// is named like a logger.
 func (f *finder) addLog(n, recv *syntax.Node, name string) bool {
 	level, ok := logLevel(name)
 	if !ok || recv == nil || len(n.Args()) > 0 && strings.EqualFold(name, "send") { // log.Info().Send(), but not logger.send(message)
@@ -961,8 +967,8 @@ func (f *finder) addLog(n, recv *syntax.Node, name string) bool {
 	return true
 }
 
-// addPrint adds a call that writes to the standard output, if the file belongs to a service and not to a command, whose
-// output is for its user.
+// addPrint adds a call that writes to standard output, if the file belongs to a service and not to a command-line
+// program.
 func (f *finder) addPrint(n *syntax.Node) {
 	if len(n.Args()) == 0 || !f.File.ImportsAny(f.api.services...) || f.File.ImportsAny(f.api.commands...) {
 		return
@@ -970,10 +976,11 @@ func (f *finder) addPrint(n *syntax.Node) {
 	f.Logs = append(f.Logs, Log{Call: n, Message: n.Args()[0], Args: n.Args()[1:], Printed: true})
 }
 
-// loggerMaker matches functions that return a logger for their argument: log.FromRequest(r).Info(...).
+// loggerMaker matches functions that return a logger for their arguments: log.FromRequest(r).Info(...).
 var loggerMaker = regexp.MustCompile(`^([gG]et|[fF]rom|[fF]or|[nN]ew|[nN]amed|[lL]ogger|[cC]tx)([A-Z].*|$)`)
 
-// madeByLogger reports whether a variable has a type of a logging module, or holds the result of a function of one.
+// madeByLogger reports whether a variable has a type of a logging module, or holds the result of a function of a
+// logging module.
 func (f *finder) madeByLogger(n *syntax.Node) bool {
 	if n.Kind != syntax.Name && n.Kind != syntax.Member {
 		return false
@@ -998,8 +1005,8 @@ func (f *finder) madeByLogger(n *syntax.Node) bool {
 	return syntax.Below(module, f.api.loggers)
 }
 
-// origin returns the module and the name in it that a callee stands for: `express` of express, `createServer` of
-// http.
+// origin returns the module and the member that a callee refers to: "http" and "createServer" for http.createServer.
+// The member is "" for the module itself and its default export.
 func (f *finder) origin(callee *syntax.Node) (module, name string) {
 	switch callee.Kind {
 	case syntax.Call: // require("knex")({...})
@@ -1037,7 +1044,8 @@ func (f *finder) origin(callee *syntax.Node) (module, name string) {
 	return "", ""
 }
 
-// mentionsTelemetry reports whether an argument of a server's constructor is named like instrumentation: a middleware or an interceptor.
+// mentionsTelemetry reports whether an argument contains a name that is typical of instrumentation, such as of a
+// middleware or an interceptor.
 func mentionsTelemetry(n *syntax.Node) bool {
 	return n.Has(func(c *syntax.Node) bool {
 		lower := strings.ToLower(c.Text)
@@ -1046,15 +1054,15 @@ func mentionsTelemetry(n *syntax.Node) bool {
 	})
 }
 
-// addLevel adds the level of a logger, if it writes more than a service needs.
+// addLevel adds the level of a logger if it is debug or trace.
 func (f *finder) addLevel(n *syntax.Node) {
 	if level, _ := logLevel(n.Text); level == "debug" || level == "trace" {
 		f.LogLevels = append(f.LogLevels, LogLevel{Node: n, Level: level, Conditional: conditional(n)})
 	}
 }
 
-// boundaryTable returns boundaries by the functions, classes and methods that make them. A row is a kind, a library and
-// names, which spaces separate.
+// boundaryTable returns boundaries by the qualified name of the function, class or method that creates them. A row has
+// a kind, a library and names separated by spaces.
 func boundaryTable(rows [][3]string) map[string]Boundary {
 	table := map[string]Boundary{}
 	for _, row := range rows {
@@ -1065,7 +1073,7 @@ func boundaryTable(rows [][3]string) map[string]Boundary {
 	return table
 }
 
-// boundary adds a server, consumer or client if the table has the callee of a call.
+// boundary adds a server, consumer or client if the table contains the callee of a call.
 func (f *finder) boundary(n *syntax.Node, table map[string]Boundary) {
 	for _, name := range f.qualified(n.Callee()) {
 		if b, ok := table[name]; ok {
@@ -1077,8 +1085,8 @@ func (f *finder) boundary(n *syntax.Node, table map[string]Boundary) {
 	}
 }
 
-// qualified returns the names that a name may stand for, with their modules: express, http.createServer. In Java, there are
-// several if the file imports all names of packages and declares no such class or method.
+// qualified returns the possible qualified names of an expression: express, http.createServer. A Java file with imports
+// of whole packages has several, unless it declares the name itself.
 func (f *finder) qualified(n *syntax.Node) []string {
 	if module, name := f.origin(n); module != "" {
 		return []string{strings.TrimSuffix(module+"."+name, ".")}
@@ -1096,7 +1104,7 @@ func (f *finder) qualified(n *syntax.Node) []string {
 		return nil
 	}
 	name = n.Text + name
-	names := []string{name} // it may begin with a package
+	names := []string{name} // the name may begin with a package
 	for _, i := range f.File.Imports {
 		if i.Member == "*" && len(names) < maxPackages {
 			names = append(names, i.Path+"."+name)
@@ -1105,7 +1113,7 @@ func (f *finder) qualified(n *syntax.Node) []string {
 	return names
 }
 
-// declares reports whether the file declares a class or a method with a name.
+// declares reports whether the file declares a class, function or method with a name.
 func (f *finder) declares(name string) bool {
 	if f.declared == nil {
 		f.declared = map[string]bool{}
@@ -1116,7 +1124,7 @@ func (f *finder) declares(name string) bool {
 	return f.declared[name]
 }
 
-// withoutAttributes reports whether a resource is the result of a function of the SDK without attributes.
+// withoutAttributes reports whether a resource is the result of one of the SDK's functions, called without arguments.
 func (f *finder) withoutAttributes(resource *syntax.Node, functions ...string) bool {
 	v := f.value(resource)
 	if v == nil || v.Kind != syntax.Call || len(v.Args()) > 0 {
@@ -1126,7 +1134,7 @@ func (f *finder) withoutAttributes(resource *syntax.Node, functions ...string) b
 	return slices.Contains(functions, m) && (recv == nil || named(recv, "resource") || strings.HasSuffix(f.module(recv), "resource"))
 }
 
-// resourceAttributes adds the attributes of an object literal, or of the one that a variable holds, to a resource.
+// resourceAttributes adds the attributes of an object literal, or of a variable that holds one, to a resource.
 func (f *finder) resourceAttributes(r *Resource, attributes *syntax.Node) {
 	object := f.value(attributes)
 	for n := range f.assignedElements(attributes) { // attributes[SERVICE_NAME] = name

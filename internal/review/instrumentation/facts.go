@@ -9,65 +9,67 @@ import (
 	"assay/internal/review/syntax"
 )
 
-// Uses are the uses of telemetry in a file. Nodes are nodes of File.
+// Uses holds the uses of telemetry in a file. Its nodes are nodes of File.
 type Uses struct {
 	File        *syntax.File
 	Spans       []*Span
-	Renames     []*syntax.Node // names that spans get after their start
+	Renames     []*syntax.Node // names that are set on started spans
 	Attributes  []Attribute
-	Keys        []*syntax.Node // names that are made into keys of attributes, apart from those in Attributes
+	Keys        []*syntax.Node // strings that are converted to attribute keys and are not in Attributes
 	Instruments []*Instrument
 	Logs        []Log
 	LogLevels   []LogLevel
 	Resources   []Resource
 	Boundaries  []Boundary
-	// Instrumented has the names of the libraries whose instrumentation the file sets up: "net/http", "express",
-	// "auto" for an SDK that instruments every library it knows.
+	// Instrumented lists the libraries whose instrumentation the file sets up, such as "net/http" or "express". It is
+	// "auto" for an SDK that instruments all libraries that it supports.
 	Instrumented []string
 
 	packages Packages
 }
 
-// Packages knows the packages of a repository. Modules are import paths as syntax.Import has them.
+// Packages provides facts about the packages of a repository. A module is an import path as in syntax.Import.
 type Packages interface {
-	// Constant looks up a constant string of another file.
+	// Constant returns a constant string of another file. The module of the file's own package is "".
 	Constant(module, name string) (c Constant, ok bool)
-	// Own reports whether a package is of the repository. It is unknown if the packages of the repository are.
+	// Own reports whether a package belongs to the repository. known is false if the packages of the repository are not
+	// known.
 	Own(module string) (own, known bool)
 }
 
 // Constant is a constant string.
 type Constant struct {
 	Value string
-	Key   bool // its type is the one of attribute keys
+	Key   bool // its type is the type of attribute keys
 }
 
 // Span is a call that starts a span.
 type Span struct {
-	Start    *syntax.Node // the Call
-	Tracer   *syntax.Node // the expression of the tracer; nil if a function of the project or an annotation starts the span
-	Name     *syntax.Node // the expression of the name; nil if an annotation gives none
+	Start    *syntax.Node // the call or the annotation
+	Tracer   *syntax.Node // expression of the tracer; nil if a function of the project or an annotation starts the span
+	Name     *syntax.Node // expression of the name; nil for an annotation without a name
 	Scope    string       // name of the instrumentation scope, "" if unknown
 	Kind     string       // "server", "client", "producer", "consumer"; "" for internal or unknown
-	Context  *syntax.Node // the parent context that the call gets, nil if none
-	Variable string       // the variable or field that holds the span, "" if none does
-	// Body is the code during which the span is the current one: a callback's Func, the Block of a With, otherwise the
-	// rest of the Block in which the span was started.
+	Context  *syntax.Node // argument with the parent context, nil if there is none
+	Variable string       // variable or field that holds the span, "" if there is none
+	// Body is the code during which the span is active: the Func of a callback or annotation, the Block of a With, or
+	// the Block that contains Start.
 	Body *syntax.Node
-	// EndsItself is set when the API or an annotation ends the span when Body ends.
+	// EndsItself is set if the API or an annotation ends the span when Body ends.
 	EndsItself bool
-	// RecordsErrors is set when the API or an annotation records errors that leave Body.
+	// RecordsErrors is set if the API or an annotation records errors that leave Body.
 	RecordsErrors bool
-	Ends          []*syntax.Node // calls of end, in Defer and Finally as well
+	Ends          []*syntax.Node // calls that end the span, including calls in Defer and Finally
 	Errors        []*syntax.Node // calls that record an error or set the status to error
-	// Escapes is set when the span is returned, stored in a structure, or handed to code that may end it.
+	// Escapes is set if other code may end the span: the span is returned, stored, passed to a function, or sent on a
+	// channel.
 	Escapes bool
 }
 
 // Target is the kind of object on which an attribute is set.
 type Target uint8
 
-// The targets of attributes. OnUnknown is an attribute that the code makes and hands on.
+// The targets of attributes. OnUnknown is the target of an attribute that the code only creates.
 const (
 	OnUnknown Target = iota
 	OnSpan
@@ -77,17 +79,17 @@ const (
 	OnLog
 )
 
-// String returns the target for a message.
+// String returns the name of the target for messages.
 func (t Target) String() string {
 	return [...]string{"telemetry", "span", "event", "metric", "resource", "log record"}[t]
 }
 
-// Attribute is an attribute that is set.
+// Attribute is an attribute that code sets.
 type Attribute struct {
 	On         Target
-	Node       *syntax.Node // the range to remove with the attribute: an argument, a pair, or a whole call
+	Node       *syntax.Node // the code that an edit removes with the attribute: an argument, a pair, or a call
 	Key        *syntax.Node // never nil
-	Value      *syntax.Node // nil if the code does not show it
+	Value      *syntax.Node // nil if it is not visible
 	Span       *Span        // nil if unknown
 	Instrument *Instrument  // nil if unknown
 }
@@ -98,12 +100,12 @@ type Instrument struct {
 	Kind string // "counter", "updowncounter", "histogram", "gauge"
 	Name *syntax.Node
 	Unit *syntax.Node // nil if none is given
-	// Opaque is set when the options are not visible, such as a spread or a variable of another file: a unit may
-	// be given there.
+	// Opaque is set if some options are not visible, such as a spread or a variable of another file. They may contain a
+	// unit.
 	Opaque     bool
 	Boundaries *syntax.Node // explicit bucket boundaries, nil if none
 	Scope      string
-	Variable   string // the variable or field that holds it, "" if none does
+	Variable   string // variable or field that holds the instrument, "" if there is none
 }
 
 // Log is a call that writes a log record.
@@ -111,40 +113,41 @@ type Log struct {
 	Call    *syntax.Node
 	Level   string         // "trace", "debug", "info", "warn", "error", "fatal"; "" if unknown
 	Message *syntax.Node   // nil if none
-	Args    []*syntax.Node // further values of the record: format arguments, fields (Pair, or the value alone)
-	Printed bool           // written to the standard output of a service, without a logger
+	Args    []*syntax.Node // other values of the record: format arguments, and fields as a Pair or only their value
+	Printed bool           // a service writes it to standard output without a logger
 }
 
 // LogLevel is code that configures the level of a logger.
 type LogLevel struct {
 	Node  *syntax.Node // the range of the level
 	Level string       // as in Log
-	// Conditional is set when a condition, an environment variable or a flag decides.
+	// Conditional is set if the level depends on a condition, an environment variable or a flag.
 	Conditional bool
 }
 
-// Resource is SDK setup that gives a resource, or a provider that is set up without one.
+// Resource is code that creates a resource, or that creates a provider without a resource.
 type Resource struct {
-	Node *syntax.Node // nil for detectors whose resource is made in another place
-	// Attributes are those with a known key.
+	Node *syntax.Node // nil for detectors whose resource is created elsewhere
+	// Attributes holds the values of attributes with a known key.
 	Attributes map[string]*syntax.Node
-	Detectors  []*syntax.Node // detectors that it enables
-	// FromEnvironment is set when OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME are read.
+	Detectors  []*syntax.Node // enabled detectors
+	// FromEnvironment is set if the resource has the attributes of OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME.
 	FromEnvironment bool
-	// Opaque is set when attributes come from code that is not visible.
+	// Opaque is set if some attributes are not visible.
 	Opaque bool
 }
 
-// Boundary is where a service receives or sends: a server, a consumer, a client of a database.
+// Boundary is code with which a service receives or sends requests or messages: a server, a consumer, a database
+// client.
 type Boundary struct {
 	Node    *syntax.Node
 	Kind    string // "http server", "grpc server", "queue consumer", "database client", "http client"
-	Library string // the module: "net/http", "express", "psycopg2"
-	// Instrumented is set when the call itself carries instrumentation, such as an otelhttp handler.
+	Library string // module of the library: "net/http", "express", "psycopg2"
+	// Instrumented is set if the boundary has instrumentation at its call, such as an otelhttp handler.
 	Instrumented bool
 }
 
-// SpanKind returns the kind of the spans for what the boundary receives or sends: "server", "client", "consumer".
+// SpanKind returns the kind of the boundary's spans: the last word of Kind, such as "server", "client" or "consumer".
 func (b *Boundary) SpanKind() string { return b.Kind[strings.LastIndexByte(b.Kind, ' ')+1:] }
 
 // Find returns the uses of telemetry in a file. Packages may be nil.
@@ -160,11 +163,11 @@ func Find(f *syntax.File, packages Packages) *Uses {
 	case syntax.Java:
 		findJava(u)
 	}
-	u.Attributes = slices.DeleteFunc(u.Attributes, func(a Attribute) bool { return a.Key == nil }) // calls that are not valid
+	u.Attributes = slices.DeleteFunc(u.Attributes, func(a Attribute) bool { return a.Key == nil }) // from invalid calls
 	return u
 }
 
-// Known returns the value of an expression that is a literal or a constant, of this file or another one.
+// Known returns the string value of a literal, a constant of this or another file, or a concatenation of them.
 func (u *Uses) Known(n *syntax.Node) (string, bool) {
 	if n == nil {
 		return "", false
@@ -187,13 +190,13 @@ func (u *Uses) constant(n *syntax.Node) (string, bool) {
 	return c.Value, ok
 }
 
-// SharedKey reports whether an expression is an attribute key that another file defines as one: attribute.Key("k").
+// SharedKey reports whether an expression is an attribute key that another file defines: attribute.Key("k").
 func (u *Uses) SharedKey(n *syntax.Node) bool {
 	c, _ := u.shared(n)
 	return c.Key
 }
 
-// shared returns the constant of another file that an expression is.
+// shared returns the constant of another file to which an expression refers.
 func (u *Uses) shared(n *syntax.Node) (Constant, bool) {
 	if u.packages == nil {
 		return Constant{}, false
@@ -217,7 +220,7 @@ func joins(n *syntax.Node) bool {
 	return n.Kind == syntax.Template || n.Kind == syntax.Operator && n.Text == "+"
 }
 
-// joined returns the text of a template or concatenation whose parts are literals and constants. Long ones are not known:
+// joined returns the text of a template or concatenation of literals and constants. It returns false for long texts:
 // each use of a constant repeats its text.
 func (u *Uses) joined(n *syntax.Node) (string, bool) {
 	const maxParts, maxBytes = 16, 64 << 10
@@ -232,8 +235,8 @@ func (u *Uses) joined(n *syntax.Node) (string, bool) {
 	return b.String(), len(n.Children) > 0
 }
 
-// Key returns the attribute key of an expression: the result of Known, the argument of a call that makes
-// a key, or the key of a constant of the semantic conventions' packages, which is named after it.
+// Key returns the attribute key of an expression. The expression has a string value, as in Known, converts a string to
+// a key, or is a constant or function of a semantic conventions package, whose name contains the key.
 func (u *Uses) Key(n *syntax.Node) (string, bool) {
 	for range 3 {
 		if n == nil {
@@ -271,7 +274,7 @@ func (u *Uses) Key(n *syntax.Node) (string, bool) {
 	return "", false
 }
 
-// convention returns the key of a constant of the semantic conventions' packages.
+// convention returns the attribute key of a constant or function of a semantic conventions package.
 func (u *Uses) convention(n *syntax.Node) (string, bool) {
 	root := n.Inner(syntax.Member)
 	i, ok := u.File.Imported(root.Text)

@@ -10,7 +10,7 @@ import (
 	"assay/internal/review/syntax"
 )
 
-// Import paths of Go.
+// Import paths of OpenTelemetry packages.
 const (
 	goOTel      = "go.opentelemetry.io/otel"
 	goAttribute = "go.opentelemetry.io/otel/attribute"
@@ -71,7 +71,7 @@ func findGo(u *Uses) {
 
 type golang struct {
 	*finder
-	ended map[string]bool // variables that the file ends
+	ended map[string]bool // variables with a call that ends them
 }
 
 func (g golang) imports() {
@@ -130,8 +130,8 @@ func (g golang) meter(n *syntax.Node) bool {
 	return g.provided(n, "Meter", "meter", goMetric)
 }
 
-// provided reports whether an expression is the result of a provider's method: such a call, a variable that holds
-// its value or has its type, or, where the definition is in another file, a variable that is named like it.
+// provided reports whether an expression is the result of a provider's method: a call of the method, a variable that
+// holds the result or has its type, or a variable from another file with a typical name.
 func (g golang) provided(n *syntax.Node, method, name, module string) bool {
 	if n == nil {
 		return false
@@ -172,20 +172,20 @@ var starterName = regexp.MustCompile(`^(Start|([sS]tart|[nN]ew|[bB]egin)[A-Za-z]
 // spanCallback matches functions of a project that run a callback in a span.
 var spanCallback = regexp.MustCompile(`^([wW]ith|[rR]un(In|With)|[iI]n|[tT]race)(New)?Span$`)
 
-// callback adds the span of a function of the project that runs a callback in one, and ends it: WithSpan(ctx, "name", func...).
+// callback adds the span of a function of the project that runs a callback in a span: WithSpan(ctx, "name", func...).
 func (g golang) callback(n *syntax.Node) {
 	for _, a := range n.Args()[2:] {
 		if a.Kind == syntax.Func {
 			s := &Span{Start: n, Name: n.Arg(1), Context: n.Arg(0), Body: a, EndsItself: true, RecordsErrors: true}
 			g.add(s)
-			s.Escapes = false // the result is the callback's value
+			s.Escapes = false // the call returns the result of the callback, not the span
 			return
 		}
 	}
 }
 
-// ofProject reports whether a call is of a function of the project: by the packages of the repository, or, if these are unknown,
-// by a file that uses OpenTelemetry too. A method has the package of its receiver's type.
+// ofProject reports whether a call is a call of a function of the project. If the packages of the repository are not
+// known, it assumes so in files that use OpenTelemetry. The package of a method is the package of its receiver's type.
 func (g golang) ofProject(n, recv *syntax.Node, module string) bool {
 	if under(module, goOTel) || g.foreign(n) {
 		return false
@@ -208,9 +208,9 @@ func (g golang) ofProject(n, recv *syntax.Node, module string) bool {
 	return g.File.ImportsAny(goOTel)
 }
 
-// starter returns the variable that gets the span of a function of the project that starts one, "" if the call is of
-// no such function: ctx, span := tracing.StartSpan(ctx, "name"), in either order. It goes by names: of the function,
-// of both results, and of the code in the file that ends the span.
+// starter returns the variable of the span if a call starts a span by a function of the project, and "" otherwise: ctx,
+// span := tracing.StartSpan(ctx, "name"), in either order. It decides by the names of the function and its results, and
+// by the code in the file that ends the span.
 func (g golang) starter(n, recv *syntax.Node, module, name string) string {
 	p := n.Parent
 	if len(n.Args()) < 2 || !starterName.MatchString(name) || p == nil || p.Kind != syntax.Assign || len(p.Targets()) != 2 || p.Value() != n ||
@@ -281,7 +281,7 @@ func (g golang) instrument(n, recv *syntax.Node, known Instrument) {
 	g.addInstrument(&i)
 }
 
-// goServers has the calls that make a server, a consumer or a client, by package and function.
+// goServers holds the functions that create a server, a consumer or a client.
 var goServers = boundaryTable([][3]string{
 	{"http server", "net/http", "net/http.ListenAndServe net/http.ListenAndServeTLS net/http.Serve"},
 	{"http server", "github.com/gin-gonic/gin", "github.com/gin-gonic/gin.Default github.com/gin-gonic/gin.New"},
@@ -315,7 +315,7 @@ var goServers = boundaryTable([][3]string{
 	{"database client", "go.mongodb.org/mongo-driver", "go.mongodb.org/mongo-driver/v2/mongo.Connect"},
 })
 
-// goConsumers has the methods that receive messages, by package.
+// goConsumers lists the methods that receive messages, by module.
 var goConsumers = []struct {
 	module  string
 	methods []string
@@ -341,7 +341,7 @@ func (g golang) consumer(n, recv *syntax.Node, name string) {
 	}
 }
 
-// contributed reports whether a name is that of a package with contributed instrumentation.
+// contributed reports whether a name refers to a package of OpenTelemetry's contrib repository.
 func (g golang) contributed(n *syntax.Node) bool {
 	return n.Kind == syntax.Name && strings.HasPrefix(g.module(n), goContrib)
 }
@@ -373,7 +373,7 @@ func (g golang) packageCall(n *syntax.Node, module, name string) {
 				continue
 			}
 			if _, m := o.Method(); m == "WithResource" && !g.withoutAttributes(o.Arg(0), "Default", "Environment", "Empty") {
-				return // found where the resource is made
+				return // the call that creates the resource is recorded
 			}
 		}
 		g.Resources = append(g.Resources, r)
@@ -436,10 +436,10 @@ func (g golang) resourceAttribute(r *Resource, n *syntax.Node) {
 	}
 }
 
-// goMethods are the functions and methods that make an attribute of a key and a value.
+// goMethods lists the functions and methods that create an attribute from a key and a value.
 var goMethods = []string{"String", "Bool", "Int", "Int64", "Float64", "Stringer", "StringSlice", "BoolSlice", "IntSlice", "Int64Slice", "Float64Slice"}
 
-// keyValue returns the key and value of an expression that makes an attribute.
+// keyValue returns the key and value of an expression that creates an attribute.
 func (g golang) keyValue(n *syntax.Node) (key, value *syntax.Node, ok bool) {
 	if n.Kind == syntax.Object {
 		k, v := n.Get("Key"), n.Get("Value")
@@ -472,7 +472,7 @@ func (g golang) keyValue(n *syntax.Node) (key, value *syntax.Node, ok bool) {
 	return nil, nil, false
 }
 
-// attributeMaker reports whether a call is of a function of the project that makes an attribute of a key and a value:
+// attributeMaker reports whether a call creates an attribute from a key and a value by a function of the project:
 // span.SetAttributes(telemetry.StringAttribute("k", v)).
 func (g golang) attributeMaker(n *syntax.Node, module, name string) bool {
 	if len(n.Args()) != 2 || n.Arg(0).Kind != syntax.String || under(module, goOTel) || n.Parent == nil || n.Parent.Kind != syntax.Call {
@@ -482,7 +482,7 @@ func (g golang) attributeMaker(n *syntax.Node, module, name string) bool {
 	return (m == "SetAttributes" && g.isSpan(recv) || m == "WithAttributes" && under(g.module(recv), goOTel)) && attributeMakerName.MatchString(name)
 }
 
-// attributeMakerName matches functions that make an attribute.
+// attributeMakerName matches functions that create an attribute.
 var attributeMakerName = regexp.MustCompile(`^((String|Bool|Int|Int64|Float64|Any)(Attr|Attribute)?|Attr|Attribute|KeyValue|KV)$`)
 
 // isKey reports whether an expression is an attribute.Key.
@@ -513,7 +513,7 @@ func (g golang) isKey(n *syntax.Node) bool {
 	return v != nil && v.Kind == syntax.Call && v != n && g.isKey(v)
 }
 
-// attribute records n if it is an attribute that is set.
+// attribute records n if it creates an attribute.
 func (g golang) attribute(n *syntax.Node) {
 	key, value, ok := g.keyValue(n)
 	if !ok {
@@ -524,7 +524,7 @@ func (g golang) attribute(n *syntax.Node) {
 	g.Attributes = append(g.Attributes, a)
 }
 
-// target finds the target of an attribute: by the call around it, or by the uses of the variable that holds it.
+// target sets the target of an attribute, from the call around it or the uses of the variable that holds it.
 func (g golang) target(a *Attribute, n *syntax.Node) {
 	for p := n.Parent; p != nil; p = p.Parent {
 		switch p.Kind {
@@ -548,7 +548,7 @@ func (g golang) targetOf(a *Attribute, call *syntax.Node) bool {
 	module := g.module(recv)
 	switch {
 	case name == "WithInstrumentationAttributes":
-		return true // of the scope
+		return true // an attribute of the instrumentation scope
 	case name == "SetAttributes" && module == "":
 		a.On, a.Span = OnSpan, g.spanOf(recv)
 	case g.spans[call] != nil:
@@ -575,7 +575,7 @@ func (g golang) targetOf(a *Attribute, call *syntax.Node) bool {
 	return true
 }
 
-// targetOfUses finds the target of a variable with attributes, in the function of its definition.
+// targetOfUses sets the target of an attribute from the uses of its variable in the function that defines the variable.
 func (g golang) targetOfUses(a *Attribute, v *syntax.Node) {
 	fn := v.Enclosing(syntax.Func)
 	if fn == nil {
@@ -604,7 +604,7 @@ func (g golang) level(n *syntax.Node) {
 	g.LogLevels = append(g.LogLevels, LogLevel{Node: n, Level: level, Conditional: conditional(n)})
 }
 
-// conditional reports whether a condition decides that n runs.
+// conditional reports whether n is in a conditional statement or expression.
 func conditional(n *syntax.Node) bool {
 	return n.Enclosing(syntax.If, syntax.Case, syntax.Conditional) != nil
 }
@@ -625,7 +625,7 @@ func (g golang) literal(n *syntax.Node) {
 	}
 }
 
-// log records a call of a logger. Go's get a context, and log.Log a level, before the message.
+// log records a call of a logger. In Go, a context may precede the message, and in Log methods also a level.
 func (g golang) log(n, recv *syntax.Node, name string) {
 	if (name == "Print" || name == "Printf" || name == "Println") && g.module(recv) == "fmt" {
 		g.addPrint(n)

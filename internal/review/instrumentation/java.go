@@ -53,7 +53,8 @@ func findJava(u *Uses) {
 	j.unset()
 }
 
-// unset adds the attributes that the file makes and hands on, such as a field of type Attributes.
+// unset adds the attributes that the file creates without setting them on a target, such as in a field of type
+// Attributes.
 func (j java) unset() {
 	if !j.File.ImportsAny("io.opentelemetry.api.common") {
 		return
@@ -76,7 +77,7 @@ func (j java) unset() {
 
 type java struct{ *finder }
 
-// chain returns the calls of a chain of methods, first to last, and the expression at the start of the chain.
+// chain returns the calls of a method chain from first to last, and the expression at the start of the chain.
 func chain(last *syntax.Node) (calls []*syntax.Node, root *syntax.Node) {
 	n := last
 	for n != nil && n.Kind == syntax.Call {
@@ -94,7 +95,7 @@ func reversed(calls []*syntax.Node) []*syntax.Node {
 	return calls
 }
 
-// builder returns the calls of a chain whose last call is n, with those on a variable that holds the builder.
+// builder returns the calls of the chain that ends with n, and the calls on the variable that holds the builder.
 func (j java) builder(n *syntax.Node) []*syntax.Node {
 	calls, root := chain(n)
 	if root == nil || root.Kind != syntax.Name || len(calls) > 0 && j.File.Definition(root) == nil {
@@ -105,7 +106,7 @@ func (j java) builder(n *syntax.Node) []*syntax.Node {
 		return calls
 	}
 	if _, m := def.Value().Method(); m == "build" || !strings.HasPrefix(m, "set") && !strings.HasPrefix(m, "add") && !strings.Contains(strings.ToLower(m), "builder") {
-		return calls // no builder
+		return calls // not a builder
 	}
 	first, _ := chain(def.Value())
 	var between []*syntax.Node
@@ -119,7 +120,7 @@ func (j java) builder(n *syntax.Node) []*syntax.Node {
 	return slices.Concat(first, between, calls)
 }
 
-// javaInstruments has the builders of a meter.
+// javaInstruments maps the builder methods of a meter to kinds of instruments.
 var javaInstruments = map[string]string{
 	"counterBuilder":       "counter",
 	"upDownCounterBuilder": "updowncounter",
@@ -127,7 +128,7 @@ var javaInstruments = map[string]string{
 	"gaugeBuilder":         "gauge",
 }
 
-// build finds the last calls of builders: of spans, of instruments, of loggers' records.
+// build records a span or an instrument if n is the last call of its builder.
 func (j java) build(n *syntax.Node) {
 	_, name := n.Method()
 	switch name {
@@ -182,13 +183,13 @@ func (j java) build(n *syntax.Node) {
 	}
 }
 
-// javaListeners has the annotations of methods that receive messages.
+// javaListeners maps the annotations of methods that receive messages to libraries.
 var javaListeners = map[string]string{
 	"org.springframework.kafka.annotation.KafkaListener": "kafka", "org.springframework.amqp.rabbit.annotation.RabbitListener": "rabbitmq",
 	"org.springframework.jms.annotation.JmsListener": "jms", "io.awspring.cloud.sqs.annotation.SqsListener": "sqs",
 }
 
-// annotation finds @WithSpan on methods and @SpanAttribute on parameters.
+// annotation records the spans of @WithSpan, the attributes of @SpanAttribute, and the boundaries of javaListeners.
 func (j java) annotation(n *syntax.Node) {
 	a := n.Children[0]
 	name := a
@@ -224,7 +225,8 @@ func (j java) annotation(n *syntax.Node) {
 	}
 }
 
-// attributes adds the attributes of an expression of type Attributes: Attributes.of(k, v, ...), a builder, or a variable.
+// attributes adds the attributes of an expression of type Attributes: Attributes.of(k, v, ...), a builder, or a
+// variable.
 func (j java) attributes(n *syntax.Node, a Attribute) {
 	n = j.value(n)
 	if n == nil || n.Kind != syntax.Call || len(j.Attributes) > maxAttributes {
@@ -246,7 +248,7 @@ func (j java) attributes(n *syntax.Node, a Attribute) {
 	}
 }
 
-// javaClasses has the classes and methods that make a server, a consumer or a client.
+// javaClasses holds the classes and methods that create a server, a consumer or a client.
 var javaClasses = boundaryTable([][3]string{
 	{"http server", "spring", "org.springframework.boot.SpringApplication.run"},
 	{"http server", "spring", "org.springframework.boot.SpringApplication"},
@@ -330,7 +332,7 @@ func (j java) call(n *syntax.Node) {
 	}
 }
 
-// isBuilder reports whether an expression is a builder of spans: its attributes are found with the span.
+// isBuilder reports whether an expression is a span builder. build records the attributes of builders.
 func (j java) isBuilder(n *syntax.Node) bool {
 	if named(n, "builder") {
 		return true
@@ -343,7 +345,7 @@ func (j java) isBuilder(n *syntax.Node) bool {
 		!slices.ContainsFunc(calls, func(c *syntax.Node) bool { _, m := c.Method(); return m == "startSpan" })
 }
 
-// setup finds resources, and providers without one.
+// setup records resources, and providers without a resource.
 func (j java) setup(n, recv *syntax.Node, name string) {
 	calls := j.builder(n)
 	_, root := chain(n)
@@ -365,7 +367,7 @@ func (j java) setup(n, recv *syntax.Node, name string) {
 		collect(n.Arg(0))
 		for p := n.Parent; p != nil && p.Kind == syntax.Call; p = p.Parent {
 			if _, m := p.Method(); m == "merge" {
-				r.FromEnvironment = true // Resource.getDefault() reads it
+				r.FromEnvironment = true // Resource.getDefault() reads the environment
 			}
 		}
 	case root != nil && root.Text == "Resource":

@@ -65,8 +65,8 @@ func findJavaScript(u *Uses) {
 type javaScript struct {
 	*finder
 	ended    map[string]bool // variables with a call of end
-	finished map[string]bool // variables with a call of a method that spans of OpenTracing have
-	wrappers map[string]bool // tracers with the options behind the callback, which are wrappers that end their spans
+	finished map[string]bool // variables with a call of a method of OpenTracing spans
+	wrappers map[string]bool // tracers that take options after the callback: wrappers that end their spans
 }
 
 func (j javaScript) tracer(n *syntax.Node) bool {
@@ -77,7 +77,7 @@ func (j javaScript) meter(n *syntax.Node) bool {
 	return j.provider(n, []string{"getMeter"}, "meter", "Meter")
 }
 
-// javaScriptInstruments has the methods of a meter.
+// javaScriptInstruments maps the methods of a meter to the instruments that they create.
 var javaScriptInstruments = map[string]Instrument{
 	"createCounter":                 {Kind: "counter"},
 	"createUpDownCounter":           {Kind: "updowncounter"},
@@ -88,7 +88,7 @@ var javaScriptInstruments = map[string]Instrument{
 	"createObservableGauge":         {Kind: "gauge"},
 }
 
-// start finds the calls that start spans and create instruments.
+// start records a call that starts a span or creates an instrument.
 func (j javaScript) start(n *syntax.Node) {
 	recv, name := n.Method()
 	switch {
@@ -120,8 +120,8 @@ func (j javaScript) start(n *syntax.Node) {
 // javaScriptStarter matches functions of a project that start a span.
 var javaScriptStarter = regexp.MustCompile(`^(start|create|begin|with|record|trace|runIn|runWith|in)([A-Z][A-Za-z]*)?Span$`)
 
-// wrapper adds the span of a function of the project that starts one: for a callback, which it ends and whose errors it
-// records, or for a variable that the file ends.
+// wrapper adds the span of a function of the project that starts a span. A function with a callback ends the span and
+// records its errors. Otherwise, the file must end the span by its variable.
 func (j javaScript) wrapper(n *syntax.Node) {
 	if j.foreign(n) || n.Arg(0).Kind != syntax.String && n.Arg(0).Kind != syntax.Template && n.Arg(0).Kind != syntax.Operator {
 		return
@@ -137,7 +137,7 @@ func (j javaScript) wrapper(n *syntax.Node) {
 		return
 	}
 	j.add(s)
-	s.Escapes = s.Escapes && !s.EndsItself // the result is the callback's value
+	s.Escapes = s.Escapes && !s.EndsItself // the call returns the result of the callback, not the span
 }
 
 func (j javaScript) startSpan(n, recv *syntax.Node, name string) {
@@ -175,7 +175,7 @@ func (j javaScript) startSpan(n, recv *syntax.Node, name string) {
 				j.spans[p[0]] = s
 			}
 		} else {
-			s.Escapes = true // a function of another place gets it
+			s.Escapes = true // the callback is defined elsewhere
 		}
 		if len(args) > 2 && options == nil {
 			options = j.value(args[1])
@@ -186,7 +186,7 @@ func (j javaScript) startSpan(n, recv *syntax.Node, name string) {
 	}
 	if options != nil && options.Kind == syntax.Object {
 		if options.Get("childOf") != nil || options.Get("tags") != nil || options.Get("references") != nil {
-			return // OpenTracing's options
+			return // options of OpenTracing
 		}
 		if kind := options.Get("kind"); kind != nil {
 			if s.Kind = strings.ToLower(kind.Text); s.Kind == "internal" {
@@ -200,11 +200,11 @@ func (j javaScript) startSpan(n, recv *syntax.Node, name string) {
 	escapes := s.Escapes
 	j.add(s)
 	if s.Body != nil && s.Body.Kind == syntax.Func {
-		s.Escapes = escapes // the result is the callback's value
+		s.Escapes = escapes // the call returns the result of the callback, not the span
 	}
 }
 
-// javaScriptModules has the functions and classes that make a server, a consumer or a client.
+// javaScriptModules holds the functions and classes that create a server, a consumer or a client.
 var javaScriptModules = boundaryTable([][3]string{
 	{"http server", "express", "express"},
 	{"http server", "fastify", "fastify fastify.fastify"},
@@ -233,7 +233,7 @@ var javaScriptModules = boundaryTable([][3]string{
 	{"database client", "redis", "redis.createClient"},
 })
 
-// construct finds SDK setup, and clients that are constructed.
+// construct records the resource, the provider without a resource, or the boundary that a constructor creates.
 func (j javaScript) construct(n *syntax.Node) {
 	_, name := n.Method()
 	j.boundary(n, javaScriptModules)
@@ -252,7 +252,7 @@ func (j javaScript) construct(n *syntax.Node) {
 	}
 }
 
-// provided records a provider that is set up without a resource.
+// provided records a provider that is created without a resource.
 func (j javaScript) provided(n *syntax.Node, serviceName string) {
 	r := Resource{Node: n, Attributes: map[string]*syntax.Node{}, FromEnvironment: strings.HasPrefix(n.Callee().Text, "NodeSDK")}
 	options := j.value(n.Arg(0))
@@ -264,7 +264,7 @@ func (j javaScript) provided(n *syntax.Node, serviceName string) {
 		if detectors := options.Get("resourceDetectors"); detectors != nil && detectors.Kind == syntax.List {
 			j.Resources = append(j.Resources, Resource{Detectors: detectors.Children})
 		}
-		return // the attributes are found where the resource is made
+		return // the call that creates the resource is recorded
 	default:
 		if v := options.Get(serviceName); v != nil && serviceName != "" {
 			r.Attributes["service.name"] = v

@@ -295,8 +295,8 @@ func TestOtherLibraries(t *testing.T) {
 	}
 }
 
-// TestSpanVariables: what is set on a variable is set on a span because of what the variable is declared as or holds, and because
-// of its name only if it holds nothing else.
+// TestSpanVariables: what is set on a variable is set on a span because of what the variable is declared as or holds,
+// and because of its name only if it holds nothing else.
 func TestSpanVariables(t *testing.T) {
 	const (
 		js   = "import { trace, type Span } from '@opentelemetry/api';\n"

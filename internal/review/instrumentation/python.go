@@ -56,7 +56,8 @@ func findPython(u *Uses) {
 
 type python struct{ *finder }
 
-// pythonInstruments has the methods of a meter, and the position of the unit among their arguments.
+// pythonInstruments maps the methods of a meter to the instruments that they create, with the index of the unit
+// argument.
 var pythonInstruments = map[string]struct {
 	Instrument
 	unit int
@@ -70,7 +71,7 @@ var pythonInstruments = map[string]struct {
 	"create_observable_gauge":           {Instrument{Kind: "gauge"}, 2},
 }
 
-// argument returns an argument by position or name.
+// argument returns the argument with a name, or at a position, nil if there is none.
 func argument(n *syntax.Node, i int, name string) *syntax.Node {
 	if a := n.Named(name); a != nil {
 		return a
@@ -127,8 +128,8 @@ func (p python) start(n *syntax.Node) {
 	}
 }
 
-// wrapper adds the span of a context manager of the project, which ends the span and records errors: with
-// trace_call("name") as span.
+// wrapper adds the span of a context manager of the project that ends the span and records its errors:
+// with trace_call("name") as span.
 func (p python) wrapper(n *syntax.Node, name string) {
 	up := n.Parent
 	if up == nil || up.Kind != syntax.Assign || up.Parent == nil || up.Parent.Kind != syntax.With || p.foreign(n) {
@@ -144,7 +145,7 @@ func (p python) wrapper(n *syntax.Node, name string) {
 	s.Escapes = false
 }
 
-// current fills in a span of start_as_current_span: the body of a with statement or of a decorated function.
+// current sets the fields of a span of start_as_current_span, which a with statement or a decorator starts.
 func (p python) current(s *Span) {
 	on := func(name string) bool {
 		v := s.Start.Named(name)
@@ -163,12 +164,12 @@ func (p python) current(s *Span) {
 		if t := up.Targets()[0]; t.Kind == syntax.Name {
 			s.Variable = t.Text
 		}
-	default: // an ExitStack, or a context manager that is kept
+	default: // an ExitStack, or a context manager in a variable
 		s.Escapes = true
 	}
 }
 
-// pythonModules has the functions and classes that make a server, a consumer or a client.
+// pythonModules holds the functions and classes that create a server, a consumer or a client.
 var pythonModules = boundaryTable([][3]string{
 	{"http server", "flask", "flask.Flask"},
 	{"http server", "fastapi", "fastapi.FastAPI"},
@@ -299,7 +300,7 @@ func (p python) log(n, recv *syntax.Node, name string) {
 		case "extra":
 			args = append(args, a.Value())
 		default:
-			args = append(args, a) // structlog's fields
+			args = append(args, a) // field of structlog
 		}
 	}
 	l.Args = args
