@@ -25,7 +25,7 @@ const (
 	Logging    Kind = "logging" // logback, Log4j 2, Spring Boot properties
 	SDK        Kind = "sdk configuration"
 	Collector  Kind = "collector"
-	Template   Kind = "template" // of a deployment that sets variables of OpenTelemetry; only its source is known
+	Template   Kind = "template" // template of a deployment file with OTEL_ variables; only Path and Source are set
 )
 
 // The ecosystems of manifests.
@@ -39,80 +39,82 @@ const (
 	Composer = "composer"
 )
 
-// File is a configuration file, or a document of one. It is read-only, and safe for concurrent use.
+// File is a configuration file or a document of a YAML file. It is read-only and safe for concurrent use.
 type File struct {
-	Path   string // with slashes
+	Path   string // separated by slashes
 	Kind   Kind
-	Source []byte // of the whole file
+	Source []byte // source of the whole file
 	// YAML is the mapping of a YAML document, nil for other formats.
 	YAML *yaml.Node
-	// Name is the name of the document within its file: "Deployment/checkout", "" if the file is one document.
+	// Name is the name of the document in its file, such as "Deployment/checkout", "" if the document has no name.
 	Name string
-	// Partial is set for a Collector configuration that is completed elsewhere: by the defaults of a chart, or by
-	// other files. Missing settings may be there.
+	// Partial is set for a Collector configuration that may be incomplete: the defaults of a chart or other files may
+	// have more settings.
 	Partial bool
-	// OnKubernetes is set for a Collector configuration that a Kubernetes object or Helm values hold.
+	// OnKubernetes is set for a Collector configuration in a Kubernetes object or in Helm values.
 	OnKubernetes bool
 	// Ecosystem names the package registry of a manifest.
 	Ecosystem string
-	// Dependencies are the dependencies of a manifest.
+	// Dependencies holds the dependencies of a manifest.
 	Dependencies []Dependency
-	// Environment has the variables that a deployment file sets, and the levels that a Logging file sets, by logger.
+	// Environment holds the environment variables of a deployment file, or the levels of a Logging file with the names
+	// of loggers.
 	Environment []Variable
-	// Services are the containers of a deployment file.
+	// Services holds the containers of a deployment file.
 	Services []Service
-	// Runtime is the language runtime that a manifest or image asks for: "go", "nodejs", "cpython", "jvm", "dotnet",
-	// "ruby", "php". RuntimeVersion is its version as written; RuntimeStart and RuntimeEnd are the range of it.
+	// Runtime is the language runtime that a manifest or image requires: "go", "nodejs", "cpython", "jvm", "dotnet",
+	// "ruby" or "php". RuntimeVersion is its version as written. RuntimeStart and RuntimeEnd are the range of the
+	// declaration.
 	Runtime, RuntimeVersion  string
 	RuntimeStart, RuntimeEnd int
 
 	lines lineIndex
-	left  *int // items that the file may still have, shared by its documents
+	left  *int // remaining number of items, shared by the documents of the file
 }
 
 // Dependency is a dependency of a manifest.
 type Dependency struct {
 	Name    string // "group:artifact" for Maven
-	Version string // as written, "^1.2.3", or the value of a property of the same file, "" if none
-	// Start and End are the range of the name, and of the version if it follows on the same line.
+	Version string // as written, such as "^1.2.3", or the value of a property of the same file; "" if there is none
+	// Start and End are the range of the name, including the version if it follows on the same line.
 	Start, End  int
 	Development bool
-	Indirect    bool // of go.mod
-	BOM         bool // a Maven BOM or Gradle platform
+	Indirect    bool // marked as indirect in go.mod
+	BOM         bool // Maven BOM or Gradle platform
 }
 
-// Variable is an environment variable with the service that gets it.
+// Variable is an environment variable of a service, or the level of a logger.
 type Variable struct {
 	Service    string // name of the container, Compose service or workload, "" if the file has only one
 	Name       string
 	Value      string
 	Literal    bool // false if the value refers to another variable, a secret or a file
-	Left       bool // of a stage of a Dockerfile that the image is not based on
-	Start, End int  // the range of the value
+	Left       bool // set in a stage of a Dockerfile that is not part of the image
+	Start, End int  // range of the value
 }
 
 // Service is a container of a deployment file.
 type Service struct {
 	Name       string
 	Image      string // "" if it is built from source
-	Build      string // the directory that it is built from, "" if unknown
-	Start, End int    // the range of its name
+	Build      string // directory from which it is built, "" if unknown
+	Start, End int    // range of its name
 }
 
-// Limits of the items of a file.
+// Limits per file.
 const (
-	maxDocuments  = 500       // documents of a YAML file, and documents within documents
-	maxYield      = 20_000    // variables, services and dependencies of a file together
-	maxDepth      = 64        // of a search through a YAML document
-	maxExpanded   = 1_000_000 // nodes of a YAML document, those in place of which aliases stand included
-	maxMerged     = 2_000     // pairs of a mapping that come from aliases and merges
-	maxMergeDepth = 8
-	maxNested     = 16 // documents within the documents of a file
+	maxDocuments  = 500       // documents of a YAML file, including nested documents
+	maxYield      = 20_000    // sum of variables, services and dependencies
+	maxDepth      = 64        // depth of Walk in a YAML document
+	maxExpanded   = 1_000_000 // nodes of a YAML document with all aliases expanded
+	maxMerged     = 2_000     // pairs of a mapping from aliases and merges
+	maxMergeDepth = 8         // depth of aliases and merges
+	maxNested     = 16        // nested documents in block scalars
 )
 
 var (
 	manifestNames = regexp.MustCompile(`(?i)^(package\.json|go\.mod|pyproject\.toml|pipfile|setup\.(cfg|py)|pom\.xml|libs\.versions\.toml|gemfile|composer\.json|directory\.packages\.props|requirements[^/]*\.(txt|in)|build\.gradle(\.kts)?|.*\.(csproj|fsproj|vbproj))$`)
-	// requirementNames matches the files of requirements in a directory for them.
+	// requirementNames matches files in a requirements directory.
 	requirementNames = regexp.MustCompile(`(?i)(^|/)requirements/[^/]+\.(txt|in)$`)
 	dockerNames      = regexp.MustCompile(`(?i)^((docker|container)file([.-].*)?|.*\.(docker|container)file)$`)
 	envNames         = regexp.MustCompile(`(?i)^(\.env(\..+)?|.+\.env)$`)
@@ -122,7 +124,7 @@ var (
 	yamlNames        = regexp.MustCompile(`(?i)\.(ya?ml|json)$`)
 )
 
-// Above yields a directory and those above it, the nearest first, up to the root of the repository.
+// Above yields a directory and its parent directories, up to the root of the repository.
 func Above(dir string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for yield(dir) && dir != "." && dir != "/" {
@@ -131,7 +133,7 @@ func Above(dir string) iter.Seq[string] {
 	}
 }
 
-// Candidate reports whether Parse may find something in a file with this path.
+// Candidate reports whether Parse may find a configuration in a file with this path.
 func Candidate(file string) bool {
 	base := path.Base(file)
 	for _, names := range []*regexp.Regexp{manifestNames, dockerNames, envNames, loggingNames} {
@@ -147,12 +149,13 @@ func Candidate(file string) bool {
 		strings.HasSuffix(lower, ".json") && (strings.Contains(lower, "otel") || strings.Contains(lower, "collector"))
 }
 
-// InSource reports whether a source file with this path is also a manifest. Others may have the name of a configuration,
-// such as dockerfile.go.
+// InSource reports whether a source file with this path is also a manifest. Other source files may only have the name
+// of a configuration, such as dockerfile.go.
 func InSource(file string) bool { return strings.EqualFold(path.Base(file), "setup.py") }
 
-// Parse returns the configurations in a file: none if it is no configuration that a check reads, several for a YAML
-// file with several documents. With an error it returns the part that precedes the error. The result refers to source.
+// Parse returns the configurations in a file, one for each document of a YAML file. It returns none for a file that no
+// check reads. If a YAML file has an error, Parse returns the error and the documents before it. The result refers to
+// source.
 func Parse(file string, source []byte) ([]*File, error) {
 	if !Candidate(file) {
 		return nil, nil
@@ -182,7 +185,7 @@ func Parse(file string, source []byte) ([]*File, error) {
 	return []*File{f}, nil
 }
 
-// full reports whether the file may yield no more. It counts one.
+// full counts an item and reports whether the file has more items than maxYield.
 func (f *File) full() bool {
 	if f.left == nil {
 		f.left = new(maxYield)
@@ -209,7 +212,7 @@ func (f *File) addDependency(d Dependency) {
 	}
 }
 
-// literal reports whether a value is written out: no part of it refers to something else.
+// literal reports whether a value contains no reference to a variable or template expression.
 func literal(value string) bool {
 	for i := range len(value) {
 		switch value[i] {

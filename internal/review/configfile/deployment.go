@@ -40,7 +40,8 @@ func (f *File) compose() {
 	}
 }
 
-// environment reads variables: a mapping, a list of "NAME=value", or a list of name and value.
+// environment reads the variables of a service from a mapping, a list of "NAME=value", or a list of mappings with name
+// and value.
 func (f *File) environment(service string, n *yaml.Node) {
 	for name, value := range Pairs(n) {
 		if f.full() {
@@ -93,8 +94,8 @@ func (f *File) variable(service, name string, value *yaml.Node) {
 	f.addVariable(v)
 }
 
-// kubernetes reads an object: containers with their environment, ConfigMaps and Secrets, and the Collector
-// configurations in it.
+// kubernetes reads an object: its containers and variables, or the elements of a List. It adds the Collector
+// configurations in the object.
 func (p *yamlParser) kubernetes(n *yaml.Node, depth int) {
 	kind := Text(Get(n, "kind"))
 	if kind == "List" && depth == 0 {
@@ -125,7 +126,7 @@ func (p *yamlParser) kubernetes(n *yaml.Node, depth int) {
 	case "Secret":
 		f.secret(name, Get(n, "stringData"), false)
 		f.secret(name, Get(n, "data"), true)
-	case "Instrumentation": // of the Operator, which gives the variables to the containers
+	case "Instrumentation": // the OpenTelemetry Operator adds the variables to containers
 		if strings.HasPrefix(Text(Get(n, "apiVersion")), "opentelemetry.io/") {
 			f.environment(name, Get(n, "spec", "env"))
 			for _, language := range Pairs(Get(n, "spec")) {
@@ -152,7 +153,7 @@ func (p *yamlParser) kubernetes(n *yaml.Node, depth int) {
 		}
 		s.Start, s.End = f.Range(at)
 		if len(containers) == 1 && name != "" {
-			s.Name = name // the container is often called "app" or "main"
+			s.Name = name // the only container often has a generic name such as "app" or "main"
 		}
 		f.addService(s)
 		f.environment(s.Name, Get(c, "env"))
@@ -161,7 +162,7 @@ func (p *yamlParser) kubernetes(n *yaml.Node, depth int) {
 
 var variableName = regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`)
 
-// ifCollector returns a function that adds a document within a document of f if it is a Collector configuration.
+// ifCollector returns a function that adds a nested document of f if it is a Collector configuration.
 func (p *yamlParser) ifCollector(f *File) func(*yaml.Node) {
 	return func(n *yaml.Node) {
 		if IsCollector(n) {
@@ -193,8 +194,8 @@ func (f *File) secret(name string, data *yaml.Node, encoded bool) {
 	}
 }
 
-// values reads Helm values: the environments in them, and the Collector configuration of the Collector's chart,
-// which its defaults complete.
+// values reads Helm values: the variables in them, and the Collector configuration, which is partial because the chart
+// of the Collector has defaults.
 func (p *yamlParser) values(n *yaml.Node) {
 	f := p.add(HelmValues, n)
 	Walk(n, func(above []string, key, value *yaml.Node) {
@@ -227,7 +228,7 @@ func (f *File) dotenv() {
 	}
 }
 
-// assignment reads NAME=value, with quotes and a comment after it.
+// assignment reads a line NAME=value, whose value may have quotes and a trailing comment.
 func (f *File) assignment(line []byte, offset int) {
 	at := bytes.IndexByte(line, '=')
 	if at < 0 {
@@ -260,7 +261,7 @@ func (f *File) assignment(line []byte, offset int) {
 
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 
-// images are the language runtimes of base images, by the last part of the image's name.
+// images maps the last part of a base image's name to its language runtime.
 var images = map[string]string{
 	"node": "nodejs", "nodejs": "nodejs", "python": "cpython", "golang": "go", "ruby": "ruby", "php": "php",
 	"openjdk": "jvm", "eclipse-temurin": "jvm", "amazoncorretto": "jvm", "ibm-semeru-runtimes": "jvm", "sapmachine": "jvm", "zulu-openjdk": "jvm",
@@ -273,20 +274,20 @@ var imageVersion = regexp.MustCompile(`^(?:open-|ubi\d+-)?v?(\d+(?:\.\d+)*)`)
 // stage is a stage of a Dockerfile.
 type stage struct {
 	runtime, version string
-	base             int // the stage that it is based on, -1 for an image
-	first            int // where its variables begin
+	base             int // index of the stage on which it is based, -1 for an image
+	first            int // index of its first variable in File.Environment
 }
 
-// stages are the stages of a Dockerfile.
+// stages holds the stages of a Dockerfile.
 type stages struct {
 	all     []stage
 	aliases map[string]int
 }
 
-// leave marks the variables of stages that the last one is not based on.
+// leave sets Left of the variables whose stage is neither the last stage nor one of its base stages.
 func (s *stages) leave(f *File) {
 	used := map[int]bool{}
-	for i := len(s.all) - 1; i >= 0; i = s.all[i].base { // a base stands before
+	for i := len(s.all) - 1; i >= 0; i = s.all[i].base { // base stages have a smaller index
 		used[i] = true
 	}
 	for i, end := len(s.all)-1, len(f.Environment); i >= 0; i, end = i-1, s.all[i].first {
@@ -296,12 +297,12 @@ func (s *stages) leave(f *File) {
 	}
 }
 
-// dockerfile reads ENV instructions and the runtime of the last stage that is based on a language's image.
+// dockerfile reads the ENV instructions and the language runtime of the last stage's image.
 func (f *File) dockerfile() {
 	args := map[string]string{}
 	all := &stages{aliases: map[string]int{}}
 	offset := 0
-	var logical []byte // an instruction with its continuation lines, which keep their length
+	var logical []byte // instruction with its continuation lines, as long as in the source
 	begin := 0
 	for line := range bytes.Lines(f.Source) {
 		start := offset
@@ -362,7 +363,7 @@ func (f *File) instruction(text []byte, offset int, args map[string]string, all 
 			all.aliases[fields[2]] = len(all.all)
 		}
 		all.all = append(all.all, next)
-		f.Runtime, f.RuntimeVersion = next.runtime, next.version // "" for the last stage on a bare image
+		f.Runtime, f.RuntimeVersion = next.runtime, next.version // "" for an image without a runtime
 		f.RuntimeStart = offset + at + bytes.Index(rest, []byte(fields[0]))
 		f.RuntimeEnd = f.RuntimeStart + len(fields[0])
 	case "ENV":
@@ -370,10 +371,11 @@ func (f *File) instruction(text []byte, offset int, args map[string]string, all 
 	}
 }
 
-// maxReference is the length in bytes of the longest reference of an image that is read.
+// maxReference is the maximum length in bytes of an image reference.
 const maxReference = 1000
 
-// expand returns a text with the values of args in place of their names, or "" if it is longer than maxReference.
+// expand replaces references to args in a text by their values. It returns "" if the result is longer than
+// maxReference.
 func expand(text string, args map[string]string) string {
 	size := len(text)
 	if size <= maxReference && strings.Contains(text, "$") {
@@ -394,7 +396,7 @@ func expand(text string, args map[string]string) string {
 	return text
 }
 
-// env reads ENV: NAME=value pairs, or one name and its value.
+// env reads the arguments of ENV: pairs NAME=value, or one name and its value.
 func (f *File) env(rest []byte, offset int) {
 	first := bytes.Fields(rest)
 	if len(first) == 0 {
@@ -441,7 +443,7 @@ func (f *File) env(rest []byte, offset int) {
 	}
 }
 
-// imageRuntime returns the language runtime of an image reference and its version.
+// imageRuntime returns the language runtime of an image reference and its version, "" for an unknown image.
 func imageRuntime(image string) (runtime, version string) {
 	image, _, _ = strings.Cut(image, "@")
 	name, tag := image, ""

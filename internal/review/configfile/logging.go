@@ -15,13 +15,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// logging reads the levels of loggers: Environment gets a variable for each, "root" for the root logger. Documents of
-// Spring Boot properties that are not for production do not count.
+// logging adds the level of each logger to Environment, with the name "root" for the root logger. It skips documents of
+// Spring Boot properties that are not for production.
 func (f *File) logging(base string) error {
 	if strings.HasSuffix(base, ".xml") {
 		return f.loggingXML()
 	}
-	offset, first := 0, 0 // of the line; the first variable of the document
+	offset, first := 0, 0 // offset of the line, index of the document's first variable
 	for line := range bytes.Lines(f.Source) {
 		if text := string(bytes.TrimRight(line, " \t\r\n")); text == "#---" || text == "!---" {
 			first = f.endProperties(first)
@@ -43,13 +43,13 @@ func (f *File) logging(base string) error {
 	return nil
 }
 
-// loggingXML reads logback and Log4j 2: root and logger elements with a level attribute or a level element. Profiles of
-// Spring that are not for production do not count.
+// loggingXML reads the levels of root and logger elements in configurations of logback and Log4j 2. It skips Spring
+// profiles that are not for production.
 func (f *File) loggingXML() error {
 	d := xml.NewDecoder(bytes.NewReader(f.Source))
 	d.Strict = false
 	logger := ""
-	var profiles []bool // of the open elements: whether one excludes production
+	var profiles []bool // for each open element, whether a profile around it excludes production
 	for {
 		start := int(d.InputOffset())
 		token, err := d.Token()
@@ -104,7 +104,8 @@ func attribute(e xml.StartElement, name string) string {
 	return ""
 }
 
-// endProperties ends a document of properties. It returns where the variables of the next one begin.
+// endProperties ends a document of properties. It removes the variables of a document that is not for production, and
+// returns the index of the next document's first variable.
 func (f *File) endProperties(first int) int {
 	for _, v := range f.Environment[first:] {
 		if (v.Name == "spring.config.activate.on-profile" || v.Name == "spring.profiles") && !inProduction(v.Value) {
@@ -115,7 +116,7 @@ func (f *File) endProperties(first int) int {
 	return len(f.Environment)
 }
 
-// springYAML reads logging.level of an application.yaml, unless its document is not for production.
+// springYAML reads logging.level in a document of application.yaml. It skips documents that are not for production.
 func (f *File) springYAML() {
 	profiles := cmp.Or(property(f.YAML, "spring", "config", "activate", "on-profile"), property(f.YAML, "spring", "profiles"))
 	names := Text(profiles)
@@ -132,7 +133,7 @@ func (f *File) springYAML() {
 	})
 }
 
-// property returns the value at a path of keys, which may be joined by dots, or nil.
+// property returns the value at a path of keys, nil if there is none. Keys may be joined by dots in the document.
 func property(n *yaml.Node, path ...string) *yaml.Node {
 	for k := range path {
 		if v := Get(n, strings.Join(path[:k+1], ".")); v != nil {
@@ -147,16 +148,16 @@ func property(n *yaml.Node, path ...string) *yaml.Node {
 	return nil
 }
 
-// profile matches a name in a profile expression of Spring, such as "!dev & cloud", and its negation.
+// profile matches a name with an optional negation in a Spring profile expression, such as "!dev & cloud".
 var profile = regexp.MustCompile(`(!?)\s*([\w.+@-]+)`)
 
-// inProduction reports whether an expression of profiles holds for a profile of production: it names one, or excludes
-// others only.
+// inProduction reports whether a profile expression includes production: it names a production profile, or it only
+// excludes other profiles.
 func inProduction(expression string) bool {
 	if strings.Contains(strings.ReplaceAll(expression, " ", ""), "!(") {
 		return false
 	}
-	others := false // it needs a profile that is not of production, or excludes production
+	others := false // the expression requires another profile, or excludes production
 	matches := profile.FindAllStringSubmatch(strings.ToLower(expression), -1)
 	for _, m := range matches {
 		switch ofProduction := strings.Contains(m[2], "prod") || strings.Contains(m[2], "prd"); {

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// manifest reads the dependencies and the runtime of a manifest by its name in lower case.
+// manifest reads the dependencies and the runtime of a manifest. base is its file name in lower case.
 func (f *File) manifest(base string) error {
 	switch {
 	case base == "go.mod":
@@ -82,8 +82,8 @@ func (f *File) goMod() error {
 	return nil
 }
 
-// json reads the dependencies of top-level objects, and the runtime from a key in one of them. The value of sections
-// says whether they are for development.
+// json reads the dependencies in the top-level objects of sections, and the version of the runtime at runtimeKey in
+// runtimeSection. The value of a section reports whether its dependencies are for development.
 func (f *File) json(sections map[string]bool, runtimeSection, runtimeKey, runtime string) error {
 	d := json.NewDecoder(bytes.NewReader(f.Source))
 	d.UseNumber()
@@ -128,7 +128,7 @@ func (f *File) json(sections map[string]bool, runtimeSection, runtimeKey, runtim
 	}
 }
 
-// requirement is a line of requirements.txt, or an element of a list of requirements.
+// requirement matches a line of requirements.txt, or an element of a list of requirements.
 var requirement = regexp.MustCompile(`^\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?\s*\(?((?:===|==|~=|>=|<=|!=|<|>)[^;#)]*)?`)
 
 func (f *File) requirement(text []byte, offset int, development bool) {
@@ -146,7 +146,7 @@ func (f *File) requirement(text []byte, offset int, development bool) {
 
 var separators = regexp.MustCompile(`[-_.]+`)
 
-// pythonName normalizes the name of a distribution.
+// pythonName returns the normalized name of a Python distribution.
 func pythonName(name string) string {
 	return strings.ToLower(separators.ReplaceAllString(name, "-"))
 }
@@ -162,7 +162,7 @@ func (f *File) requirements() {
 	}
 }
 
-// setupCFG reads install_requires and python_requires.
+// setupCFG reads install_requires and python_requires of setup.cfg.
 func (f *File) setupCFG() {
 	offset, key := 0, ""
 	for line := range bytes.Lines(f.Source) {
@@ -189,7 +189,7 @@ var (
 	pythonRequires  = regexp.MustCompile(`\bpython_requires\s*=\s*["']([^"'\n]+)["']`)
 )
 
-// setupPy reads literals of install_requires and python_requires.
+// setupPy reads install_requires and python_requires of setup.py, if they are literals.
 func (f *File) setupPy() {
 	if m := pythonRequires.FindSubmatchIndex(f.Source); m != nil {
 		f.setRuntime("cpython", string(f.Source[m[2]:m[3]]), m[0], m[1])
@@ -214,10 +214,11 @@ func (f *File) setupPy() {
 	}
 }
 
-// maxTOMLPath is the length in bytes of the paths of pairs that a check may read.
+// maxTOMLPath is the maximum length in bytes of the path of a key-value pair.
 const maxTOMLPath = 1000
 
-// toml calls f for each key-value pair with its full path, unless that is longer than maxTOMLPath. Inline tables are values.
+// toml calls pair for each key-value pair with its full path. It skips paths longer than maxTOMLPath. An inline table
+// is a value.
 func (f *File) toml(pair func(p *unstable.Parser, path []string, value *unstable.Node, start int)) error {
 	p := &unstable.Parser{}
 	p.Reset(f.Source)
@@ -250,7 +251,7 @@ func (f *File) toml(pair func(p *unstable.Parser, path []string, value *unstable
 	return nil
 }
 
-// inline returns the value of a key of an inline table as text, and its end in the source.
+// inline returns the text of a key's value in an inline table, and its end offset in the source.
 func inline(value *unstable.Node, key string) (string, int) {
 	if value.Kind != unstable.InlineTable {
 		return "", 0
@@ -305,13 +306,14 @@ func (f *File) pythonTOML() error {
 	})
 }
 
-// isPythonTable reports whether a table of pyproject.toml (Poetry) or a Pipfile has a pair for each dependency.
+// isPythonTable reports whether a table of pyproject.toml (Poetry) or Pipfile contains dependencies or requirements as
+// pairs.
 func isPythonTable(table string) bool {
 	return slices.Contains([]string{"tool.poetry.dependencies", "tool.poetry.dev-dependencies", "packages", "dev-packages", "requires"}, table) ||
 		strings.HasPrefix(table, "tool.poetry.group.") && strings.HasSuffix(table, ".dependencies")
 }
 
-// versionCatalog reads libs.versions.toml of Gradle.
+// versionCatalog reads the libraries of Gradle's libs.versions.toml.
 func (f *File) versionCatalog() error {
 	versions := map[string]string{}
 	type library struct {
@@ -366,7 +368,8 @@ func (f *File) versionCatalog() error {
 	return err
 }
 
-// coordinates are group:artifact:version in quotes, in a Gradle script, and gradleNamed are the same with names.
+// coordinates matches a quoted group:artifact:version in a Gradle script, and gradleNamed the form with named
+// arguments.
 var (
 	coordinates = regexp.MustCompile(`["']([A-Za-z0-9_.-]+:[A-Za-z0-9_.-]+)(?::([^"'@:]*))?[^"']*["']`)
 	gradleNamed = regexp.MustCompile(`\bgroup\s*[:=]\s*["']([A-Za-z0-9_.-]+)["']\s*,\s*name\s*[:=]\s*["']([A-Za-z0-9_.-]+)["'](?:\s*,\s*version\s*[:=]\s*["']?([^"',)\s]*)["']?)?`)
@@ -414,7 +417,7 @@ func (f *File) gradle() {
 	}
 }
 
-// gradleVersion returns a version, which may be that of a variable.
+// gradleVersion returns the version that a text or the variable with this name contains.
 func gradleVersion(version string, variables map[string]string) string {
 	if name, ok := strings.CutPrefix(version, "$"); ok {
 		return variables[strings.Trim(name, "{}")]
@@ -453,16 +456,16 @@ func (f *File) gemfile() {
 	}
 }
 
-// xml reads a POM or a project file of .NET.
+// xml reads the dependencies and the runtime of a POM or a .NET project file.
 func (f *File) xml() error {
 	d := xml.NewDecoder(bytes.NewReader(f.Source))
 	d.Strict = false
 	d.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) { return r, nil }
 	properties := map[string]string{}
 	var path []string
-	var texts []string // of the open elements
+	var texts []string // texts of the open elements
 	var starts []int
-	var open *Dependency // <dependency>
+	var open *Dependency // dependency of the open <dependency> element
 	group, artifact, scope, kind := "", "", "", ""
 	for {
 		start := int(d.InputOffset())

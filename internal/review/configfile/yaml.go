@@ -16,7 +16,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// parseYAML returns the documents of a YAML file that are a configuration.
+// parseYAML returns the documents of a YAML file that are configurations. With an error, it returns the documents
+// before it.
 func parseYAML(file string, source []byte) ([]*File, error) {
 	if template(file, source) {
 		if bytes.Contains(source, []byte("OTEL_")) {
@@ -30,12 +31,12 @@ func parseYAML(file string, source []byte) ([]*File, error) {
 	p := &yamlParser{file: file, source: source, lines: newLineIndex(source), left: maxYield}
 	err := p.documents(source, p.document)
 	if err != nil && bytes.Contains(source, []byte("{{")) {
-		return nil, nil // a template of another tool
+		return nil, nil // template of an unknown tool
 	}
 	return p.files, err
 }
 
-// template reports whether a file is a template of Helm, Jinja or another tool, whose result is unknown.
+// template reports whether a file is a template of Helm, Jinja or a similar tool.
 func template(file string, source []byte) bool {
 	if !bytes.Contains(source, []byte("{{")) && !bytes.Contains(source, []byte("{%")) {
 		return false
@@ -56,11 +57,11 @@ type yamlParser struct {
 	source []byte
 	lines  lineIndex
 	files  []*File
-	nested int // documents within documents
-	left   int // items that the files may still have
+	nested int // number of nested documents
+	left   int // remaining number of items of the files
 }
 
-// documents calls f for each document of source, which has the positions of the file.
+// documents calls f for each document of source. Positions in source are positions in the file.
 func (p *yamlParser) documents(source []byte, f func(*yaml.Node)) error {
 	d := yaml.NewDecoder(bytes.NewReader(source))
 	for range maxDocuments {
@@ -82,8 +83,8 @@ func (p *yamlParser) documents(source []byte, f func(*yaml.Node)) error {
 	return fmt.Errorf("failed to parse YAML: more than %d documents", maxDocuments)
 }
 
-// expandedSize returns the number of nodes that a node is with the nodes in place of which its aliases stand, at most
-// maxExpanded+1. sizes has those of nodes with an anchor.
+// expandedSize returns the number of nodes of a node with all aliases expanded, at most maxExpanded+1. sizes caches the
+// result for nodes with an anchor.
 func expandedSize(n *yaml.Node, sizes map[*yaml.Node]int) int {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -92,7 +93,7 @@ func expandedSize(n *yaml.Node, sizes map[*yaml.Node]int) int {
 		return size
 	}
 	if n.Anchor != "" {
-		sizes[n] = maxExpanded + 1 // if it contains itself
+		sizes[n] = maxExpanded + 1 // result if the node contains itself
 	}
 	size := 1
 	for _, c := range n.Content {
@@ -106,7 +107,7 @@ func expandedSize(n *yaml.Node, sizes map[*yaml.Node]int) int {
 	return size
 }
 
-// decode turns a panic of the decoder into an error.
+// decode decodes a document. It converts a panic of the decoder to an error.
 func decode(d *yaml.Decoder, doc *yaml.Node) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -124,7 +125,8 @@ func (p *yamlParser) add(kind Kind, n *yaml.Node) *File {
 	return f
 }
 
-// document recognises a document by its content, and Helm values by their name.
+// document adds a document if it is a configuration. It recognizes most kinds by their content, and Helm values and the
+// configuration of Spring Boot by the name of the file.
 func (p *yamlParser) document(n *yaml.Node) {
 	base := path.Base(p.file)
 	switch {
@@ -152,7 +154,7 @@ func (p *yamlParser) document(n *yaml.Node) {
 
 func isMapping(n *yaml.Node) bool { n = Resolve(n); return n != nil && n.Kind == yaml.MappingNode }
 
-// IsCollector reports whether a mapping is a Collector configuration, or a part of one.
+// IsCollector reports whether a mapping is a complete or partial Collector configuration.
 func IsCollector(n *yaml.Node) bool {
 	pipelines := false
 	for name, pipeline := range Pairs(Get(n, "service", "pipelines")) {
@@ -189,7 +191,7 @@ func compose(base string, n *yaml.Node) bool {
 	return len(Resolve(services).Content) > 0
 }
 
-// Resolve returns the target of an alias, otherwise n. It may be nil.
+// Resolve returns the target of an alias, and n for other nodes. n and the result may be nil.
 func Resolve(n *yaml.Node) *yaml.Node {
 	for range maxMergeDepth {
 		if n == nil || n.Kind != yaml.AliasNode {
@@ -200,7 +202,7 @@ func Resolve(n *yaml.Node) *yaml.Node {
 	return nil
 }
 
-// Get returns the value at a path of keys, through aliases and merges, or nil.
+// Get returns the value at a path of keys, nil if there is none. It follows aliases and merges.
 func Get(n *yaml.Node, path ...string) *yaml.Node {
 	for _, key := range path {
 		var found *yaml.Node
@@ -218,7 +220,7 @@ func Get(n *yaml.Node, path ...string) *yaml.Node {
 	return Resolve(n)
 }
 
-// Text returns the value of a scalar, otherwise "".
+// Text returns the value of a scalar, "" for null and other nodes.
 func Text(n *yaml.Node) string {
 	if n = Resolve(n); n != nil && n.Kind == yaml.ScalarNode && n.Tag != "!!null" {
 		return n.Value
@@ -226,8 +228,8 @@ func Text(n *yaml.Node) string {
 	return ""
 }
 
-// Pairs returns the keys and values of a mapping, then those that it merges. A key that the mapping overrides may
-// come twice: the first counts. It returns nothing for other nodes.
+// Pairs yields the keys and values of a mapping, and then those of the mappings that it merges. An overridden key may
+// be yielded again: its first value is valid. Pairs yields nothing for other nodes.
 func Pairs(n *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
 	return func(yield func(key, value *yaml.Node) bool) {
 		left := maxMerged
@@ -236,7 +238,7 @@ func Pairs(n *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
 }
 
 func pairs(n *yaml.Node, depth int, left *int, yield func(key, value *yaml.Node) bool) bool {
-	own := depth == 0 && n != nil && n.Kind == yaml.MappingNode // not repeated by an alias
+	own := depth == 0 && n != nil && n.Kind == yaml.MappingNode // the pairs of an alias count toward maxMerged
 	n = Resolve(n)
 	if n == nil || n.Kind != yaml.MappingNode || depth > maxMergeDepth {
 		return true
@@ -280,7 +282,8 @@ func Items(n *yaml.Node) []*yaml.Node {
 	return nil
 }
 
-// Walk calls f for each pair of a mapping and of the nodes below it, with the keys above. It does not follow aliases.
+// Walk calls f for each pair of a mapping and of its descendants, with the keys on the path to the pair. It does not
+// follow aliases.
 func Walk(n *yaml.Node, f func(path []string, key, value *yaml.Node)) { walk(n, nil, f) }
 
 func walk(n *yaml.Node, path []string, f func(path []string, key, value *yaml.Node)) {
@@ -300,7 +303,8 @@ func walk(n *yaml.Node, path []string, f func(path []string, key, value *yaml.No
 	}
 }
 
-// Range returns the byte range of a node: a scalar with its quotes, otherwise the rest of its first line.
+// Range returns the byte range of a node in the file: of a scalar with its quotes, and of other nodes the rest of their
+// first line.
 func (f *File) Range(n *yaml.Node) (start, end int) {
 	start = f.lines.offset(f.Source, n.Line, n.Column)
 	rest := f.Source[start:]
@@ -349,8 +353,8 @@ func lineEnd(s []byte) int {
 	return len(s)
 }
 
-// nest calls f for the YAML document in a block scalar ("key: |"). Around the block everything is blank, so
-// positions are positions in the file.
+// nest calls f for the YAML documents in a block scalar ("key: |"). It parses the block with blanks in place of the
+// text before it, so that positions are positions in the file.
 func (p *yamlParser) nest(n *yaml.Node, f func(*yaml.Node)) {
 	n = Resolve(n)
 	if n == nil || n.Kind != yaml.ScalarNode || n.Style&yaml.LiteralStyle == 0 || p.nested >= maxNested || n.Line >= len(p.lines.starts) {
@@ -382,13 +386,13 @@ func (p *yamlParser) nest(n *yaml.Node, f func(*yaml.Node)) {
 		}
 	}
 	copy(source[start:], p.source[start:end])
-	_ = p.documents(source, f) // a file that does not parse is no configuration
+	_ = p.documents(source, f) // a text that does not parse is not a configuration
 }
 
-// lineIndex finds the byte offset of a line and column as the YAML parser counts them: columns in characters.
+// lineIndex converts a line and column of the YAML parser, which counts columns in characters, to a byte offset.
 type lineIndex struct {
 	starts []int
-	marks  map[int][]int // of lines with characters of several bytes: the offset of each 64th character
+	marks  map[int][]int // for lines with multi-byte characters, the offset of every 64th character
 }
 
 const markDistance = 64
@@ -430,7 +434,7 @@ func newLineIndex(source []byte) lineIndex {
 	return x
 }
 
-// offset returns the byte offset of a line and column, both from 1.
+// offset returns the byte offset of a line and column, which start at 1.
 func (x lineIndex) offset(source []byte, line, column int) int {
 	if line < 1 || line > len(x.starts) {
 		return len(source)
