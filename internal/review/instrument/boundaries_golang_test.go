@@ -38,8 +38,8 @@ import (
 // goPrograms are the directories in testdata with modules in Go.
 var goPrograms = []string{"go-consumers", "go-data", "go-clients", "go-chi", "go-mux", "go-echo", "go-fiber", "go-connect", "go-programs", "go-tested"}
 
-// TestGoBoundaries compares the patches for modules in Go, and makes them a second time, which changes nothing. A review
-// of the changed code finds nothing that is not instrumented, apart from what the patch leaves.
+// TestGoBoundaries compares the patches for modules in Go, and makes them a second time, which changes nothing. A
+// review of the changed code finds nothing that is not instrumented, apart from what the patch leaves.
 func TestGoBoundaries(t *testing.T) {
 	parser := newParser(t)
 	for _, name := range goPrograms {
@@ -137,8 +137,8 @@ var goStubs = map[string]string{
 	"otelhttp": "go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp", "otelgrpc": "go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc",
 }
 
-// TestGoConsumersRun runs a program with consumers before and after the change. Its output is the same, and its telemetry is
-// that of the conventions.
+// TestGoConsumersRun runs a program with consumers before and after the change. Its output is the same, and its
+// telemetry is that of the conventions.
 func TestGoConsumersRun(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "go-consumers"))))
@@ -302,7 +302,8 @@ func status(span ptrace.Span) string {
 	return " | " + span.Status().Code().String() + " " + span.Status().Message()
 }
 
-// TestGoLeft: what is instrumented already stays as it is, and what cannot be instrumented safely is left with a reason.
+// TestGoLeft: what is instrumented already stays as it is, and what cannot be instrumented safely is left with a
+// reason.
 func TestGoLeft(t *testing.T) {
 	const (
 		manifestText = "module example.com/shop\n\ngo 1.26.0\n\nrequire example.com/any v1.0.0\n"
@@ -448,8 +449,8 @@ func TestGoLeft(t *testing.T) {
 	}
 }
 
-// variableErrors returns the errors that a compiler finds in a file without the packages that it imports: names that are
-// declared twice or not used. Syntax errors fail the test.
+// variableErrors returns the errors that a compiler finds in a file without the packages that it imports: names that
+// are declared twice or not used. Syntax errors fail the test.
 func variableErrors(t *testing.T, source []byte) (found []string) {
 	if len(source) == 0 {
 		return nil

@@ -33,8 +33,8 @@ const pythonPackagePrefix = "opentelemetry-instrumentation-"
 
 var pythonPackageName = regexp.MustCompile(pythonPackagePrefix + `([a-z0-9-]+)`)
 
-// pythonBoundaries adds spans and metrics to handlers, consumers and calls of a service in Python that nothing instruments.
-// It reports whether the service has OpenTelemetry.
+// pythonBoundaries adds spans and metrics to handlers, consumers and calls of a service in Python that nothing
+// instruments. It reports whether the service has OpenTelemetry.
 func (s *service) pythonBoundaries() (bool, error) {
 	p := &pythonService{service: s, installed: map[string]bool{}, missing: map[string]bool{}, manual: map[string]bool{}, known: map[string]bool{}, modules: map[string][]*pythonFile{}}
 	if !p.dependencies() {

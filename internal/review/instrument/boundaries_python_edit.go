@@ -103,8 +103,8 @@ func (f *pythonFile) decorate(b *pythonBoundary, fn, registers *syntax.Node, hel
 	f.add(b, line, "`"+fn.Text+"`", pythonEdit{at, "@" + helper + newline(f.Source) + indent})
 }
 
-// derivesPath reports whether a decorator or a call registers a handler of Bottle without a path, which Bottle makes of the
-// parameters of the handler.
+// derivesPath reports whether a decorator or a call registers a handler of Bottle without a path, which Bottle makes of
+// the parameters of the handler.
 func derivesPath(b *pythonBoundary, n *syntax.Node) bool {
 	return b.helper == "trace_bottle" && (n.Kind != syntax.Call || n.Arg(0) == nil && n.Named("path") == nil)
 }
@@ -230,8 +230,8 @@ func (f *pythonFile) function(n *syntax.Node) *syntax.Node {
 	return found[0]
 }
 
-// named returns the function that a name refers to and its file. The function is nil if it is not known, the file is another
-// one or nil if the name is imported.
+// named returns the function that a name refers to and its file. The function is nil if it is not known, the file is
+// another one or nil if the name is imported.
 func (f *pythonFile) named(n *syntax.Node) (*syntax.Node, *pythonFile) {
 	if n.Kind == syntax.Name {
 		if i, ok := f.imported(n.Text, n); ok {

@@ -16,8 +16,8 @@ import (
 	"assay/internal/review/syntax"
 )
 
-// pythonHelperSource is the module that the edits call. Two blank lines are between its parts. A service gets those that
-// it uses.
+// pythonHelperSource is the module that the edits call. Two blank lines are between its parts. A service gets those
+// that it uses.
 //
 //go:embed otel_boundaries.py
 var pythonHelperSource string
@@ -69,8 +69,8 @@ func (p *pythonService) change() {
 	}
 }
 
-// helperPackage returns the package below a directory for the helpers of files, "" for the directory itself. It is the package
-// of an earlier change, or the only package of the files if the other files import it already.
+// helperPackage returns the package below a directory for the helpers of files, "" for the directory itself. It is the
+// package of an earlier change, or the only package of the files if the other files import it already.
 func (p *pythonService) helperPackage(root string, files []*pythonFile) string {
 	pkg := ""
 	for _, f := range files {
@@ -222,7 +222,8 @@ func (f *pythonFile) importsEnd() (at int, ok bool) {
 // afterCode matches a line after its code.
 var afterCode = regexp.MustCompile(`^[ \t\f]*;?[ \t\f]*(#.*)?\r?$`)
 
-// lineAfter returns the offset of the line after the one with an offset, and whether no code follows the offset on its line.
+// lineAfter returns the offset of the line after the one with an offset, and whether no code follows the offset on its
+// line.
 func (f *pythonFile) lineAfter(at int) (next int, alone bool) {
 	line, _, more := bytes.Cut(f.Source[at:], []byte{'\n'})
 	next = at + len(line)

@@ -80,8 +80,8 @@ func ofSelf(n *syntax.Node) bool {
 	return n.Kind == syntax.Member && n.Children[0].Kind == syntax.Name && (n.Children[0].Text == "self" || n.Children[0].Text == "cls")
 }
 
-// definition returns the last definition of a name before a use, otherwise the first one after it: in the scope of the use, or
-// those around that. It returns nil if there is none, or only an import of the module.
+// definition returns the last definition of a name before a use, otherwise the first one after it: in the scope of the
+// use, or those around that. It returns nil if there is none, or only an import of the module.
 func (f *pythonFile) definition(name string, use *syntax.Node) *syntax.Node {
 	for scope := pythonScope(use); ; scope = pythonScope(scope) {
 		defs := f.names[pythonName{name, scope}]
@@ -111,8 +111,8 @@ const (
 	maxName      = 100 // bytes
 )
 
-// qualified returns the qualified name of an expression, from the imported module on, with "()" for calls: the name `db` after
-// db = sqlite3.connect("a") is "sqlite3.connect()". It returns "" if it is unknown.
+// qualified returns the qualified name of an expression, from the imported module on, with "()" for calls: the name
+// `db` after db = sqlite3.connect("a") is "sqlite3.connect()". It returns "" if it is unknown.
 func (f *pythonFile) qualified(n *syntax.Node, depth int) string {
 	if depth > maxQualified || len(n.Text) > maxName {
 		return ""

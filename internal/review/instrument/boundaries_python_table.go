@@ -89,8 +89,8 @@ var pythonBoundaryTable = func() map[string][]pythonBoundary {
 	}
 	add("urllib.request", `\.urlopen`, pythonBoundary{form: pythonCall, packages: []string{"urllib"}, helper: "trace_urlopen"})
 
-	// Databases. DuckDB is not one of them: it looks up names of tables in the variables of the function that calls it, which
-	// would be a wrapper.
+	// Databases. DuckDB is not one of them: it looks up names of tables in the variables of the function that calls it,
+	// which would be a wrapper.
 	for _, d := range []struct{ module, path, system, packages string }{
 		{"sqlite3", `\.(connect|Connection)\(\)` + dbapiCalls, "sqlite", "sqlite3"},
 		{"psycopg2", `\.connect\(\)` + dbapiCalls, "postgresql", "psycopg2"},

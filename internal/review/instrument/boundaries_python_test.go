@@ -54,8 +54,8 @@ func TestPythonBoundaries(t *testing.T) {
 
 var serverPort = regexp.MustCompile(`"server.port": \d+`)
 
-// TestPythonBoundariesRun runs a program before and after the change: its output is the same, and its spans and metrics are
-// those of the golden file.
+// TestPythonBoundariesRun runs a program before and after the change: its output is the same, and its spans and metrics
+// are those of the golden file.
 func TestPythonBoundariesRun(t *testing.T) {
 	stubs, err := filepath.Abs("testdata/python_run/stubs")
 	require.NoError(t, err)
@@ -186,7 +186,8 @@ func TestPythonBoundariesOf(t *testing.T) {
 	}
 }
 
-// pythonPatched returns the patch for a service of files with code in Python, and the files after it, which have to compile.
+// pythonPatched returns the patch for a service of files with code in Python, and the files after it, which have to
+// compile.
 func pythonPatched(t *testing.T, files []string) (p *patch.Patch, after []string) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "requirements.txt"), []byte("opentelemetry-sdk\n"), 0o600))
@@ -377,8 +378,8 @@ func TestPythonBoundariesEnd(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// TestPythonBoundaryTable has an example of each row of the table: the code after the imports, and what replaces its last
-// line.
+// TestPythonBoundaryTable has an example of each row of the table: the code after the imports, and what replaces its
+// last line.
 func TestPythonBoundaryTable(t *testing.T) {
 	examples := [][2]string{
 		{"from google.cloud import pubsub_v1\ns = pubsub_v1.SubscriberClient()\ns.subscribe(path, callback=work)", "s.subscribe(path, callback=trace_pubsub(work))"},

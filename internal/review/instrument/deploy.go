@@ -30,10 +30,10 @@ type variable struct {
 // environment is the variable with which a Compose file names its environment.
 const environment = "deployment.environment.name=${DEPLOYMENT_ENVIRONMENT:-development}"
 
-// deployments adds the variables of the service to Compose files and Kubernetes objects. more are those that the language
-// needs besides. starts, if it is not nil, instruments a container that overrides the command of its image, and returns the
-// variables that it needs; image is the Dockerfile of the container, "" if that is not known. images are the Dockerfiles of the
-// service.
+// deployments adds the variables of the service to Compose files and Kubernetes objects. more are those that the
+// language needs besides. starts, if it is not nil, instruments a container that overrides the command of its image,
+// and returns the variables that it needs; image is the Dockerfile of the container, "" if that is not known. images
+// are the Dockerfiles of the service.
 func (s *service) deployments(images []*configfile.File, starts func(f *configfile.File, image string, container *yaml.Node) []variable, more ...variable) {
 	if starts == nil {
 		starts = func(*configfile.File, string, *yaml.Node) []variable { return nil }
@@ -101,7 +101,8 @@ const (
 	generatedStep = "The file is left: it says that it is generated. Set the variables of its services in what it is generated from"
 )
 
-// builds reports whether a service of a Compose file is built from the directory of the service, or by one of its Dockerfiles.
+// builds reports whether a service of a Compose file is built from the directory of the service, or by one of its
+// Dockerfiles.
 func (s *service) builds(f *configfile.File, deployed configfile.Service, images []*configfile.File) bool {
 	_, file := buildOf(f, deployed.Name)
 	named := func(f *configfile.File) bool { return f.Path == file }
@@ -135,9 +136,9 @@ func stagesOf(f *configfile.File) stages {
 	return found
 }
 
-// target returns the stage that a Compose file builds instead of the last one of the image, which is the one that is changed. It
-// returns "" for none, and in Go, whose programs contain their dependencies. The stage is another program's if its base has no runtime
-// of the service. images are the stages of the Dockerfiles, by path.
+// target returns the stage that a Compose file builds instead of the last one of the image, which is the one that is
+// changed. It returns "" for none, and in Go, whose programs contain their dependencies. The stage is another program's
+// if its base has no runtime of the service. images are the stages of the Dockerfiles, by path.
 func (s *service) target(f *configfile.File, deployed configfile.Service, images map[string]stages) (name string, other bool) {
 	target := configfile.Text(configfile.Get(f.YAML, "services", deployed.Name, "build", "target"))
 	_, file := buildOf(f, deployed.Name)
@@ -153,7 +154,8 @@ func (s *service) target(f *configfile.File, deployed configfile.Service, images
 	return target, !strings.Contains(base, "$") && !runtime.base.MatchString(base)
 }
 
-// buildOf returns the build context of a service in a Compose file, and its Dockerfile. It returns "" for an unknown one.
+// buildOf returns the build context of a service in a Compose file, and its Dockerfile. It returns "" for an unknown
+// one.
 func buildOf(f *configfile.File, name string) (context, file string) {
 	build := configfile.Get(f.YAML, "services", name, "build")
 	context = configfile.Text(build)
@@ -192,8 +194,8 @@ func (s *service) container(f *configfile.File, deployed configfile.Service) *ya
 	return nil
 }
 
-// overridden returns the command of a container that replaces the one of its image, and whether it replaces the entry point. It
-// returns nil if the container has none.
+// overridden returns the command of a container that replaces the one of its image, and whether it replaces the entry
+// point. It returns nil if the container has none.
 func overridden(f *configfile.File, container *yaml.Node) (command *yaml.Node, entry bool) {
 	keys := []string{"command", "args"}
 	if f.Kind == configfile.Compose {
@@ -215,8 +217,8 @@ func commandWords(command *yaml.Node) []string {
 	return append(strings.Fields(configfile.Text(command)), lists.Map(configfile.Items(command), configfile.Text)...)
 }
 
-// prefix puts a program before the words of the command of a container. It returns false if the file shares the command, or
-// has a form of it that is not edited.
+// prefix puts a program before the words of the command of a container. It returns false if the file shares the
+// command, or has a form of it that is not edited.
 func (s *service) prefix(f *configfile.File, container, command *yaml.Node, program string) bool {
 	first := command
 	if command.Kind == yaml.SequenceNode {
@@ -413,9 +415,9 @@ func (s *service) runtime() *runtime {
 	}
 }
 
-// dockerfiles returns the files that build an image of the service: those in its directory, those that a Compose file builds from
-// it, and in a repository with one project those that install and start it. An image of another language, or one on a base of
-// no language that starts something else, is none.
+// dockerfiles returns the files that build an image of the service: those in its directory, those that a Compose file
+// builds from it, and in a repository with one project those that install and start it. An image of another language,
+// or one on a base of no language that starts something else, is none.
 func (s *service) dockerfiles(r *runtime) []*configfile.File {
 	return lists.Filter(s.configs, func(f *configfile.File) bool { return f.Kind == configfile.Dockerfile && s.image(f, r) })
 }
@@ -635,9 +637,9 @@ func (i *instruction) read(source []byte) {
 	}
 }
 
-// command returns the instruction of a stage that starts the program, and the name of the program, which is one of the names.
-// An entry point with such a name is the program, and CMD has its arguments. Other entry points start the command in CMD, unless
-// they name a program behind other words.
+// command returns the instruction of a stage that starts the program, and the name of the program, which is one of the
+// names. An entry point with such a name is the program, and CMD has its arguments. Other entry points start the
+// command in CMD, unless they name a program behind other words.
 func command(stage []instruction, names ...string) (*instruction, word) {
 	var entry, cmd *instruction
 	for n := range stage {
@@ -689,8 +691,8 @@ func (s *service) stageOf(f *configfile.File) ([]instruction, bool) {
 	return stage, ok
 }
 
-// quoteOptions quotes options for a runtime as the value of a variable of an image, after those that its base or an earlier line
-// sets.
+// quoteOptions quotes options for a runtime as the value of a variable of an image, after those that its base or an
+// earlier line sets.
 func quoteOptions(name, options string) string {
 	return `"$` + name + " " + strings.TrimPrefix(quoteDocker(options), `"`)
 }

@@ -203,8 +203,8 @@ func (s *service) requires(prefixes ...string) (name string, ok bool) {
 	return s.depends(prefixes, func(d *configfile.Dependency) bool { return !d.Indirect })
 }
 
-// requiresOld reports whether the module requires a version of OpenTelemetry before its first stable one. The API of the version that
-// a change needs is another one, so it does not raise the version.
+// requiresOld reports whether the module requires a version of OpenTelemetry before its first stable one. The API of
+// the version that a change needs is another one, so it does not raise the version.
 func (s *service) requiresOld() (reason string, ok bool) {
 	for _, d := range s.dependencies() {
 		if !d.Indirect && strings.HasPrefix(d.Version, "v0.") && strings.HasPrefix(goVersions[d.Name], "v1.") && strings.HasPrefix(d.Name, goRoot) {
@@ -221,8 +221,8 @@ func (s *service) required(module string) bool {
 	})
 }
 
-// servesElsewhere reports whether programs import a package of another module of the repository that has servers, consumers, jobs or
-// databases.
+// servesElsewhere reports whether programs import a package of another module of the repository that has servers,
+// consumers, jobs or databases.
 func (s *service) servesElsewhere(m *configfile.File, files []*goFile) (bool, error) {
 	for _, other := range s.configs {
 		if other.Ecosystem != configfile.Go {
@@ -350,8 +350,8 @@ func (f *goFile) builtFor(systems ...string) bool {
 	return slices.ContainsFunc(systems, func(goos string) bool { return matches(path.Base(f.Path), f.Source, goos, "amd64") })
 }
 
-// constraint returns the build constraint of a file: the end of its name, and its line with a blank one. why, if it is not "", says
-// why a file with the same constraint cannot be added.
+// constraint returns the build constraint of a file: the end of its name, and its line with a blank one. why, if it is
+// not "", says why a file with the same constraint cannot be added.
 func (f *goFile) constraint() (suffix, line, why string) {
 	parsed, err := parser.ParseFile(token.NewFileSet(), "", f.Source, parser.ImportsOnly|parser.ParseComments)
 	if err != nil || !f.builtFor("linux") {

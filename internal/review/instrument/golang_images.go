@@ -18,7 +18,8 @@ import (
 )
 
 var (
-	// goImage matches a Go image: its name, its version, and the rest of its tag. goOfficial is the name of the official image.
+	// goImage matches a Go image: its name, its version, and the rest of its tag. goOfficial is the name of the
+	// official image.
 	goImage    = regexp.MustCompile(`^(.*\bgolang:)(1\.\d+(?:\.\d+)?)([@-].*)?$`)
 	goOfficial = regexp.MustCompile(`^(?:docker\.io/)?(?:library/)?golang:$`)
 	// goCommand matches a command that compiles, in the forms of a shell and of a JSON array.
@@ -32,8 +33,8 @@ var (
 	withoutC  = regexp.MustCompile(`CGO_ENABLED[= ]"?0`)
 )
 
-// goImages adjusts the images of a module to the change: the version of Go that compiles it, if the change raises that, and the
-// files that the images compile and copy.
+// goImages adjusts the images of a module to the change: the version of Go that compiles it, if the change raises that,
+// and the files that the images compile and copy.
 func (s *service) goImages(m *configfile.File, raised bool) {
 	images := s.dockerfiles(runtimeGo)
 	for _, f := range images {
@@ -77,7 +78,8 @@ type goStage struct {
 	last        bool
 }
 
-// olderStages returns the stages with an older Go than the added modules need, unless their Go downloads the one that it needs.
+// olderStages returns the stages with an older Go than the added modules need, unless their Go downloads the one that
+// it needs.
 func olderStages(f *configfile.File) (older []goStage) {
 	if mentions(f, "GOTOOLCHAIN=auto") {
 		return nil
@@ -97,8 +99,8 @@ func olderStages(f *configfile.File) (older []goStage) {
 	return older
 }
 
-// raiseImage raises the version of Go in an image, or leaves a step. The newer image may be of a newer Debian. A program that
-// needs its C library does not start in a later stage with an older one.
+// raiseImage raises the version of Go in an image, or leaves a step. The newer image may be of a newer Debian. A
+// program that needs its C library does not start in a later stage with an older one.
 func (s *service) raiseImage(f *configfile.File) {
 	for _, stage := range olderStages(f) {
 		line := lineOf(f.Source, stage.start)

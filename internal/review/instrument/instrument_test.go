@@ -266,8 +266,8 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// TestOptions: options of a runtime that an image or a container sets already stay, and a step names a container whose options replace
-// those of its image.
+// TestOptions: options of a runtime that an image or a container sets already stay, and a step names a container whose
+// options replace those of its image.
 func TestOptions(t *testing.T) {
 	const (
 		node    = "FROM node:20\nCOPY . .\nRUN npm ci\nENV NODE_OPTIONS=--max-old-space-size=512\nCMD [\"node\", \"a.js\"]\n"
@@ -343,8 +343,8 @@ func TestESModules(t *testing.T) {
 	}
 }
 
-// TestCommandsOfNode: an image that starts the program by `node` or by another script than the start script gets NODE_OPTIONS, and a
-// step says so of one that starts another program.
+// TestCommandsOfNode: an image that starts the program by `node` or by another script than the start script gets
+// NODE_OPTIONS, and a step says so of one that starts another program.
 func TestCommandsOfNode(t *testing.T) {
 	for command, want := range map[string]string{
 		`CMD ["npm", "start"]`:                    "script",
@@ -376,7 +376,8 @@ func TestCommandsOfNode(t *testing.T) {
 	}
 }
 
-// TestImagesOfNode: a container with a command of its own gets NODE_OPTIONS unless its image sets them, whatever other images do.
+// TestImagesOfNode: a container with a command of its own gets NODE_OPTIONS unless its image sets them, whatever other
+// images do.
 func TestImagesOfNode(t *testing.T) {
 	p := apply(t, filepath.Join(t.TempDir(), "shop"), instrument.Minimum, map[string]string{
 		"package.json":      `{"name": "shop", "scripts": {"start": "node a.js"}, "dependencies": {"express": "5"}}`,
@@ -394,8 +395,8 @@ func TestImagesOfNode(t *testing.T) {
 	require.Regexp(t, `(?s)dev:.*NODE_OPTIONS.*worker:`, files["compose.yaml"])
 }
 
-// TestProgramsOfGo: of several programs those that serve get the setup of the SDK, and a step names those that use packages with
-// servers or clients.
+// TestProgramsOfGo: of several programs those that serve get the setup of the SDK, and a step names those that use
+// packages with servers or clients.
 func TestProgramsOfGo(t *testing.T) {
 	const program = "package main\n\nimport %s\n\nfunc main() {\n\t%s\n}\n"
 	p := apply(t, filepath.Join(t.TempDir(), "shop"), instrument.General, map[string]string{
@@ -414,7 +415,8 @@ func TestProgramsOfGo(t *testing.T) {
 	require.Equal(t, []string{"cmd/api/main.go: Start the SDK", "cmd/worker/main.go: Set up the SD"}, steps)
 }
 
-// TestGradle: a service is recognized by what its script takes from a version catalog, and by its plugins. The catalog is no service.
+// TestGradle: a service is recognized by what its script takes from a version catalog, and by its plugins. The catalog
+// is no service.
 func TestGradle(t *testing.T) {
 	const catalog = `[versions]
 spring = "3.2.0"
@@ -566,7 +568,8 @@ func TestOwnSetup(t *testing.T) {
 	}
 }
 
-// TestDjango: a program of Django starts with the name of its settings, which its instrumentation reads before the program sets it.
+// TestDjango: a program of Django starts with the name of its settings, which its instrumentation reads before the
+// program sets it.
 func TestDjango(t *testing.T) {
 	const (
 		image   = "FROM python:3.12\nCOPY . .\nRUN pip install -r requirements.txt\nCMD [\"gunicorn\", \"shop.wsgi\"]\n"
@@ -834,7 +837,8 @@ func TestGeneratedDeployments(t *testing.T) {
 	}
 }
 
-// TestBaseStarts: a step has the instructions for an image whose base starts the program, and no step says that there is none.
+// TestBaseStarts: a step has the instructions for an image whose base starts the program, and no step says that there
+// is none.
 func TestBaseStarts(t *testing.T) {
 	p := apply(t, filepath.Join(t.TempDir(), "shop"), instrument.Minimum, map[string]string{"build.gradle": "dependencies {\n    implementation 'org.springframework.boot:spring-boot-starter-web:3.2.0'\n}\n", "Dockerfile": "FROM fabric8/java-jboss-openjdk8-jdk\nCOPY shop.jar .\n"})
 	require.Len(t, p.Steps, 1)
@@ -931,7 +935,8 @@ func TestGoNewEnough(t *testing.T) {
 	require.False(t, slices.ContainsFunc(p.Steps, func(s patch.Step) bool { return strings.Contains(s.Text, "raises the Go version") }))
 }
 
-// TestGoConflicts: a module that may not build with the release of OpenTelemetry that the change needs is left, with what to run.
+// TestGoConflicts: a module that may not build with the release of OpenTelemetry that the change needs is left, with
+// what to run.
 func TestGoConflicts(t *testing.T) {
 	const otel = "go.opentelemetry.io/otel"
 	for name, tt := range map[string]struct{ required, more, why, get string }{
@@ -1127,8 +1132,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestGoWorkspace: a program whose server is in another module of the repository is a service. Steps name what is left of the
-// other module and of the workspace.
+// TestGoWorkspace: a program whose server is in another module of the repository is a service. Steps name what is left
+// of the other module and of the workspace.
 func TestGoWorkspace(t *testing.T) {
 	const (
 		library = "package httpx\n\nimport \"net/http\"\n\nfunc Serve(h http.Handler) error { return http.ListenAndServe(\":80\", h) }\n"
@@ -1293,8 +1298,8 @@ func FuzzMake(f *testing.F) {
 	})
 }
 
-// TestLinear: the work for code of twice the size is about twice as much. Allocations stand for the work, because their number does
-// not depend on the machine.
+// TestLinear: the work for code of twice the size is about twice as much. Allocations stand for the work, because their
+// number does not depend on the machine.
 func TestLinear(t *testing.T) {
 	parser := newParser(t)
 	for name, files := range map[string]func(n int) map[string]string{
@@ -1324,7 +1329,8 @@ func TestLinear(t *testing.T) {
 	}
 }
 
-// TestOtherPrograms: an image with nothing of the project but a program that npm installs stays as it is, as do its containers.
+// TestOtherPrograms: an image with nothing of the project but a program that npm installs stays as it is, as do its
+// containers.
 func TestOtherPrograms(t *testing.T) {
 	p := apply(t, filepath.Join(t.TempDir(), "shop"), instrument.Minimum, map[string]string{
 		"package.json":       `{"name": "shop", "scripts": {"start": "node a.js"}, "dependencies": {"express": "5"}}`,

@@ -21,8 +21,8 @@ import (
 const (
 	nodePackage = "@opentelemetry/auto-instrumentations-node"
 	nodeRequire = "--require " + nodePackage + "/register"
-	// nodeLoader lets instrumentation patch the imports of ES modules. Package managers such as pnpm let a program load only the packages
-	// that its manifest names.
+	// nodeLoader lets instrumentation patch the imports of ES modules. Package managers such as pnpm let a program load
+	// only the packages that its manifest names.
 	nodeLoader = "--experimental-loader=" + nodeHooks + "/hook.mjs "
 	nodeHooks  = "@opentelemetry/instrumentation"
 )
@@ -210,7 +210,8 @@ func (s *service) npm(m *configfile.File) bool {
 }
 
 var (
-	// installsNode matches a command that installs the packages of the manifest in its directory, elsewhere one that does so in another.
+	// installsNode matches a command that installs the packages of the manifest in its directory, elsewhere one that
+	// does so in another.
 	installsNode = regexp.MustCompile(`^((then|else|do|[A-Z_]+=\S*) )*((npm|pnpm) (ci|i|install)\b|yarn( install)?( -|$)|bun (i|install)\b)`)
 	elsewhere    = regexp.MustCompile(` (-g|--global|--prefix|-C|--dir|--cwd)\b`)
 	separators   = regexp.MustCompile(`&&|;|\|\|`)
@@ -316,8 +317,8 @@ func (m *nodeImage) copy(source, dest, service string, staged bool, packages map
 // wrappers start the program that follows them.
 var wrappers = []string{"sh", "bash", "-c", "-lc", "exec", "dumb-init", "tini", "--", "-g", "cross-env"}
 
-// startsNode reports whether an image starts Node.js or a script of the manifest. An entry point of another program starts the
-// command.
+// startsNode reports whether an image starts Node.js or a script of the manifest. An entry point of another program
+// starts the command.
 func startsNode(stage []instruction, scripts map[string]string) bool {
 	starts := map[string]bool{} // by instruction; the last one counts
 	for _, i := range stage {
@@ -345,8 +346,8 @@ func commandOf(f *configfile.File) string {
 	return strings.Join(words, " ")
 }
 
-// nodePackages returns the dependencies that the program needs, those of a program of ES modules too. It returns false if they cannot
-// be added.
+// nodePackages returns the dependencies that the program needs, those of a program of ES modules too. It returns false
+// if they cannot be added.
 func (s *service) nodePackages(m *configfile.File, modules bool) (add []string, ok bool) {
 	api, auto, hooks := nodeAPI20, nodeAuto20, nodeHooks20
 	runtime, says := m.RuntimeVersion, "the manifest allows "
@@ -404,8 +405,8 @@ func (s *service) locks(workspace *regexp.Regexp, locks []lock) {
 	}
 }
 
-// moves leaves those of the dependencies that a manifest has for development only, and reports whether there are any. npm does not
-// install them for the program, even if the manifest names them twice.
+// moves leaves those of the dependencies that a manifest has for development only, and reports whether there are any.
+// npm does not install them for the program, even if the manifest names them twice.
 func (s *service) moves(m *configfile.File, entries []string) bool {
 	found := false
 	for _, d := range m.Dependencies {
@@ -423,7 +424,8 @@ func installed(m *configfile.File) []configfile.Dependency {
 	return lists.Filter(m.Dependencies, func(d configfile.Dependency) bool { return ok && !d.Development && d.Start > from })
 }
 
-// addDependencies adds lines to the dependencies of package.json, in the order of names. Those that it has stay as they are.
+// addDependencies adds lines to the dependencies of package.json, in the order of names. Those that it has stay as they
+// are.
 func (s *service) addDependencies(m *configfile.File, entries ...string) bool {
 	before := installed(m)
 	if len(before) == 0 {

@@ -157,8 +157,8 @@ func withoutPrograms(f *configfile.File) bool {
 		})
 }
 
-// startPython instruments a container that starts another program than its image, or the same one with other arguments. It returns
-// the variables that the container needs, and whether the file starts the program.
+// startPython instruments a container that starts another program than its image, or the same one with other arguments.
+// It returns the variables that the container needs, and whether the file starts the program.
 func (s *service) startPython(f *configfile.File, container *yaml.Node, images []*configfile.File, django bool, settings string) (add []variable, ok bool) {
 	started, entry := overridden(f, container)
 	if started == nil {
@@ -197,8 +197,8 @@ func (s *service) startPython(f *configfile.File, container *yaml.Node, images [
 	return add, true
 }
 
-// djangoVariable names the module with the settings of Django. The instrumentation reads them before the program starts. Without the
-// variable, it configures empty settings, with which the program does not work.
+// djangoVariable names the module with the settings of Django. The instrumentation reads them before the program
+// starts. Without the variable, it configures empty settings, with which the program does not work.
 const (
 	djangoVariable = "DJANGO_SETTINGS_MODULE"
 	djangoStep     = " and with `" + djangoVariable + "` in its environment: the instrumentation of Django reads it before the program sets it"

@@ -78,12 +78,13 @@ func (p *plan) nearest(ecosystem string) map[string][]string {
 // notCode matches files that are not code of a running service.
 var notCode = regexp.MustCompile(`(?i)(^|/)(tests?|__tests__|spec|e2e|mocks?|__mocks__|fixtures?|testdata|examples?|scripts?|migrations?|bench(marks)?)/|[._-](test|spec|stories|d)\.[cm]?[jt]sx?$|(^|/)(test_[^/]*|[^/]*_test|conftest)\.py$|[^/]Tests?\.java$|\.min\.js$`)
 
-// javaSources is the directory of the code of a project in Java. The directories below it are packages, such as com.example.
+// javaSources is the directory of the code of a project in Java. The directories below it are packages, such as
+// com.example.
 const javaSources = "src/main/java/"
 
 // parsed returns the source files of a service in JavaScript, TypeScript, Python or Java that contain one of the texts,
-// parsed. It leaves out tests, and files with syntax errors. A carriage return alone ends a line for these languages, but not
-// for everything that reads the file here: a step names such a file.
+// parsed. It leaves out tests, and files with syntax errors. A carriage return alone ends a line for these languages,
+// but not for everything that reads the file here: a step names such a file.
 //
 // The error has the code assay.CodeUnprocessable if a file takes more work than its size allows.
 func (s *service) parsed(texts ...string) ([]*source, error) {
