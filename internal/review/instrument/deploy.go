@@ -22,9 +22,9 @@ import (
 // variable is an environment variable of a deployment file.
 type variable struct {
 	name, value string
-	field       string // of the pod that gives the value instead, for Kubernetes
-	mark        string // of options for a runtime: a container with other options needs the value too, unless they have this text
-	image       bool   // the image sets it, so containers without a value of their own have it
+	field       string // field of the pod with the value, for Kubernetes; replaces value
+	mark        string // text that identifies the value among options of a runtime; a container whose options lack it needs a step
+	image       bool   // the image sets the variable, so containers inherit it
 }
 
 // environment is the variable with which a Compose file names its environment.
@@ -120,7 +120,7 @@ func (s *service) builds(f *configfile.File, deployed configfile.Service, images
 // dockerStage matches the beginning of a stage: its base and its name.
 var dockerStage = regexp.MustCompile(`(?im)^[ \t]*FROM[ \t]+(?:--\S+[ \t]+)*(\S+)(?:[ \t]+AS[ \t]+(\S+))?[ \t\r]*$`)
 
-// stages are the stages of a Dockerfile.
+// stages holds the stages of a Dockerfile.
 type stages struct {
 	bases map[string]string // images, by the names of stages in lower case
 	last  string
@@ -371,7 +371,7 @@ func kubernetesEntry(variables []variable) (lines []string) {
 	return lines
 }
 
-// runtime is how the images of a language are recognized.
+// runtime holds the patterns that identify the images of a language.
 type runtime struct {
 	name     string         // configfile.File.Runtime
 	programs *regexp.Regexp // words of a command that starts a program of the language
@@ -552,7 +552,7 @@ func lastStage(f *configfile.File) ([]instruction, bool) {
 	return all[len(all)-1], true
 }
 
-// maxStages bounds the stages of a Dockerfile.
+// maxStages is the maximum number of stages of a Dockerfile.
 const maxStages = 100
 
 // instructions returns the instructions of a Dockerfile by stages, none if it has parts that are not read.
