@@ -452,11 +452,14 @@ func (m *goModule) mentions(f *goFile, n *syntax.Node) bool {
 	return n.Has(func(c *syntax.Node) bool { return c.Kind == syntax.Name && m.instruments(f.pkg(c)) })
 }
 
-// side returns the key of goModule.elsewhere for the instrumentation of a site. Packages that instrument both servers
-// and clients have a key for each.
+// side returns the key of goModule.elsewhere for the instrumentation of a site, by its module or package. Packages that
+// instrument both servers and clients have a key for each.
 func side(module, kind string) string {
-	if module == goHTTP || module == goGRPC {
+	switch module {
+	case goHTTP, goGRPC:
 		return module + kind[strings.LastIndexByte(kind, ' '):]
+	case goGorm + "/tracing":
+		return goGorm
 	}
 	return module
 }
