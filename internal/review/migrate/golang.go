@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"golang.org/x/mod/modfile"
+	"golang.org/x/mod/semver"
 
 	"assay/internal/review/patch"
 	"assay/internal/review/syntax"
@@ -98,6 +99,10 @@ func (m *migration) goModule(ctx context.Context, dir string, names []string, ma
 		}
 		return nil
 	}
+	if line, old := unstable(mod, manifestText); old != "" {
+		m.open(mod, line, "The module requires %s, whose API has changed since: it is not migrated.", old)
+		return nil
+	}
 	u.path = modfile.ModulePath(manifestText)
 	u.arrange(files)
 	for _, f := range files {
@@ -130,6 +135,21 @@ func (m *migration) goModule(ctx context.Context, dir string, names []string, ma
 		return nil
 	}
 	return u.finish(ctx, changed, mod, manifestText)
+}
+
+// unstable returns a requirement of OpenTelemetry before its first stable release, with its line. Code that uses such a
+// version, also that of a dependency, does not compile with the version that a migration adds.
+func unstable(file string, manifest []byte) (line int, requirement string) {
+	f, err := modfile.Parse(file, manifest, nil)
+	if err != nil {
+		return 0, "" // goMod reports it
+	}
+	for _, r := range f.Require {
+		if v := goVersions[r.Mod.Path]; v != "" && semver.Major(v) != "v0" && semver.Major(r.Mod.Version) == "v0" {
+			return r.Syntax.Start.Line, r.Mod.String()
+		}
+	}
+	return 0, ""
 }
 
 // finish checks and adds the changed files.

@@ -450,6 +450,7 @@ func TestLeftRace(t *testing.T) {
 		"Datadog: several rules":            {goDatadog("tracer.Start(tracer.WithSamplingRules([]tracer.SamplingRule{tracer.RateRule(1), tracer.RateRule(0)}))"), "a.go:6: tracer.Start is used in a way that no table knows."},
 		"Datadog: a resource in a slice":    {goDatadog("o := []tracer.StartSpanOption{tracer.ResourceName(\"a\")}\n\ttracer.StartSpan(\"b\", o...).Finish()"), "a.go:6: tracer.ResourceName(\"...\") is in no table as an option in a slice."},
 		"a tracer of a call":                {goCode("", "func g() opentracing.Span { return nil }\n\nfunc f(s opentracing.Span) error { return g().Tracer().Inject(s.Context(), opentracing.TextMap, opentracing.TextMapCarrier{}) }"), "shop.go:11: g().Tracer is in no table."},
+		"OpenTelemetry before 1.0":          {map[string]string{"go.mod": goMod + "\nrequire go.opentelemetry.io/otel v0.16.0 // indirect\n", "shop.go": goCode("", "")["shop.go"]}, "The module requires go.opentelemetry.io/otel@v0.16.0, whose API has changed since"},
 		"no module":                         {map[string]string{"shop.go": goCode("", "")["shop.go"]}, "shop.go:0: The file belongs to no Go module"},
 		"a variable that would be lost":     {goCode("", "func f(t opentracing.Tracer, c opentracing.SpanContext) {\n\tx := opentracing.Binary\n\t_ = t.Inject(c, x, nil)\n}"), "opentracing.Binary is in no table."},
 		"JavaScript: references":            {js("const span = opentracing.globalTracer().startSpan('a', { references: both })"), "a.js:2: A span has one parent"},
