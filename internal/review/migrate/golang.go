@@ -28,14 +28,14 @@ import (
 type goUnit struct {
 	*migration
 	*goModule
-	helpers map[string]map[string]bool // by directory, names of goHelpers
-	notes   []patch.Step               // for a successful migration
-	starts  map[*goPackage]bool        // the packages that start the Datadog tracer
+	helpers map[string]map[string]bool // names of needed goHelpers, by directory
+	notes   []patch.Step               // added if the module is migrated
+	starts  map[*goPackage]bool        // whether a package starts the Datadog tracer, set by startsHere
 	blocked bool
 
-	service   *string               // of the Datadog tracer, set by datadogService
+	service   *string               // service of the Datadog tracer, set by datadogService
 	functions map[string]goFunction // by full name, set by declaration
-	makers    map[string]bool       // whether a function's result is a tracer that NewTracer made, set by makesTracer
+	makers    map[string]bool       // whether a function's result is a tracer from NewTracer, set by makesTracer
 }
 
 // goFunction is the declaration of a function.
@@ -44,33 +44,33 @@ type goFunction struct {
 	decl *ast.FuncDecl
 }
 
-// maxCheck limits the time in which the types of all modules are checked.
+// maxCheck is the time limit for checking the types of all modules.
 const maxCheck = 3 * time.Minute
 
 func (m *migration) golang(ctx context.Context) error {
-	checked := time.Now().Add(maxCheck)
+	deadline := time.Now().Add(maxCheck)
 	modules := m.manifests("go.mod")
 	units := m.sources(modules, syntax.Go)
 	for _, dir := range slices.Sorted(maps.Keys(units)) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := m.goModule(ctx, dir, units[dir], modules[dir], checked); err != nil {
+		if err := m.goModule(ctx, dir, units[dir], modules[dir], deadline); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// goModule migrates the module of a directory. checked is when the check of types has to have ended.
-func (m *migration) goModule(ctx context.Context, dir string, names []string, manifest bool, checked time.Time) error {
-	u := &goUnit{migration: m, goModule: &goModule{dir: dir, fset: token.NewFileSet(), checked: checked}, helpers: map[string]map[string]bool{}, starts: map[*goPackage]bool{}, makers: map[string]bool{}}
+// goModule migrates the module of a directory. deadline limits the check of its types.
+func (m *migration) goModule(ctx context.Context, dir string, names []string, manifest bool, deadline time.Time) error {
+	u := &goUnit{migration: m, goModule: &goModule{dir: dir, fset: token.NewFileSet(), checked: deadline}, helpers: map[string]map[string]bool{}, starts: map[*goPackage]bool{}, makers: map[string]bool{}}
 	var files []*goFile
 	size, relevant := 0, false
 	for _, name := range names {
 		source, err := m.read(name)
 		if err != nil {
-			continue // a review names it
+			continue // reviews report unreadable files
 		}
 		if size += len(source); size > maxUnit {
 			m.open(name, 0, "The module is larger than %d MiB: it is not migrated.", maxUnit>>20)
@@ -137,8 +137,9 @@ func (m *migration) goModule(ctx context.Context, dir string, names []string, ma
 	return u.finish(ctx, changed, mod, manifestText)
 }
 
-// unstable returns a requirement of OpenTelemetry before its first stable release, with its line. Code that uses such a
-// version, also that of a dependency, does not compile with the version that a migration adds.
+// unstable returns the first requirement of an OpenTelemetry module at v0 that has a stable release, with its line. It
+// returns 0 and "" if there is none. Code for v0, including code of dependencies, does not compile with the version
+// that a migration adds.
 func unstable(file string, manifest []byte) (line int, requirement string) {
 	f, err := modfile.Parse(file, manifest, nil)
 	if err != nil {
@@ -152,7 +153,8 @@ func unstable(file string, manifest []byte) (line int, requirement string) {
 	return 0, ""
 }
 
-// finish checks and adds the changed files.
+// finish checks the types of the migrated module and adds the changed and created files to the patch. If the result
+// would not compile, it adds only a step.
 func (u *goUnit) finish(ctx context.Context, changed []*goFile, mod string, manifest []byte) error {
 	created, ok := u.helperFiles()
 	if !ok {
@@ -162,7 +164,7 @@ func (u *goUnit) finish(ctx context.Context, changed []*goFile, mod string, mani
 		sortEdits(f.edits)
 		f.after = []byte(replace(f.source, 0, len(f.source), f.edits))
 	}
-	for range 2 { // the second time without the imports that the first one found unused
+	for range 2 { // the first check finds unused imports, the second checks without them
 		after := &goModule{dir: u.dir, path: u.path, fset: token.NewFileSet(), checked: u.checked}
 		var files []*goFile
 		for _, f := range u.files {
@@ -237,7 +239,8 @@ func imports(f *goFile, into map[string]bool) {
 	}
 }
 
-// withoutUnusedImports returns the new text of a file without the imports that only the old text uses.
+// withoutUnusedImports returns the new text of a file without the imports that only the old text uses. It returns false
+// if there are none.
 func withoutUnusedImports(m *goModule, before, after *goFile) ([]byte, bool) {
 	unused := map[string]bool{}
 	for i, list := range [][]string{after.errors, before.errors} {
@@ -249,7 +252,7 @@ func withoutUnusedImports(m *goModule, before, after *goFile) ([]byte, bool) {
 	}
 	if before.info != nil && after.info != nil {
 		used := usedPackages(after)
-		for p := range usedPackages(before) { // the checker takes packages that it cannot read for used ones
+		for p := range usedPackages(before) { // the type checker does not report unused imports of packages that it cannot read
 			if !used[p] {
 				unused[strconv.Quote(p)] = true
 			}
@@ -268,7 +271,7 @@ func withoutUnusedImports(m *goModule, before, after *goFile) ([]byte, bool) {
 	return []byte(replace(after.source, 0, len(after.source), edits)), true
 }
 
-// usedPackages returns the paths of the imports that the code of a file names.
+// usedPackages returns the import paths of the packages that the code of a file uses.
 func usedPackages(f *goFile) map[string]bool {
 	used := map[string]bool{}
 	for n := range ast.Preorder(f.tree) {
@@ -281,7 +284,7 @@ func usedPackages(f *goFile) map[string]bool {
 	return used
 }
 
-// lineEdit removes a range, and its lines if nothing else is on them.
+// lineEdit returns the edit that removes a range, and its lines if nothing else is on them.
 func lineEdit(source []byte, start, end int) edit {
 	s, e := start, end
 	for s > 0 && (source[s-1] == ' ' || source[s-1] == '\t') {
@@ -293,14 +296,14 @@ func lineEdit(source []byte, start, end int) edit {
 	if (s == 0 || source[s-1] == '\n') && (e == len(source) || source[e] == '\n') {
 		e = min(e+1, len(source))
 		if s > 1 && source[s-2] == '\n' && e < len(source) && source[e] == '\n' {
-			e++ // one of two blank lines
+			e++ // keep one of two blank lines
 		}
 		return edit{s, e, ""}
 	}
 	return edit{start, end, ""}
 }
 
-// block notes why a module is not migrated.
+// block marks the module as not migrated, and adds a step with the reason.
 func (u *goUnit) block(f *goFile, n ast.Node, format string, args ...any) {
 	u.blocked = true
 	line := 0
@@ -316,20 +319,21 @@ type goRewriter struct {
 	f       *goFile
 	info    *types.Info
 	parents map[ast.Node]ast.Node
-	done    map[*ast.Ident]bool // names of a source library that an edit covers
-	imports map[string]string   // the new imports: path to name
-	taken   map[string]bool
-	removed map[ast.Stmt]bool
+	done    map[*ast.Ident]bool      // names of source libraries that an edit covers
+	imports map[string]string        // the new imports: path to name
+	taken   map[string]bool          // names that the file or its package declares
+	removed map[ast.Stmt]bool        // statements that hoist merges into a start
 	kinds   map[*ast.CallExpr]string // kinds of spans that a later statement sets
-	found   map[types.Object]bool    // variables with the span of a context, which may be none
-	// unneeded are variables with a tracer that is only set as the global one, or whose propagation is the global one.
+	found   map[types.Object]bool    // variables for the span of a context, which may have none
+	// unneeded are the tracer variables that are used only to set the global tracer or for propagation, which is
+	// global.
 	unneeded map[types.Object]bool
-	options  map[types.Object]*optionSlice // local variables
-	sampler  map[ast.Node]*ast.CallExpr    // ApplyConfig by function
-	configs  map[types.Object]*jaegerSetup // configurations of the Jaeger client
-	usage    map[types.Object][]*ast.Ident
-	tired    bool         // the bound of the work is reached
-	failed   map[int]bool // lines with a reason
+	options  map[types.Object]*optionSlice // by local variable
+	sampler  map[ast.Node]*ast.CallExpr    // calls of ApplyConfig, by function
+	configs  map[types.Object]*jaegerSetup // configurations of the Jaeger client, by variable
+	usage    map[types.Object][]*ast.Ident // set by uses
+	tired    bool                          // maxGoWork is exceeded
+	failed   map[int]bool                  // lines with a step
 	work     int
 }
 
@@ -382,7 +386,7 @@ func (r *goRewriter) run() {
 	r.f.edits = append(append(edits, r.comments(edits)...), r.importEdits()...)
 }
 
-// comments keeps the comments within replaced code, on lines before it.
+// comments returns the edits that keep comments of replaced code, on lines before the code.
 func (r *goRewriter) comments(edits []edit) []edit {
 	var kept []edit
 	i := 0
@@ -413,7 +417,7 @@ func (r *goRewriter) importName(spec *ast.ImportSpec, p string) string {
 	return path.Base(p)
 }
 
-// use returns the name of a target package, which it imports if need be.
+// use returns the name of a target package in the file. It adds an import if the file has none.
 func (r *goRewriter) use(short string) string {
 	p := goTargets[short]
 	if name := r.imports[p]; name != "" {
@@ -431,7 +435,7 @@ func (r *goRewriter) use(short string) string {
 	return r.imports[p]
 }
 
-// fresh returns a name that the file has nowhere.
+// fresh returns a name that the file does not use, and reserves it.
 func (r *goRewriter) fresh(name string) string {
 	for r.taken[name] {
 		name = "otel" + name
@@ -440,7 +444,7 @@ func (r *goRewriter) fresh(name string) string {
 	return name
 }
 
-// importEdits removes the imports of source libraries and adds the imports of targets.
+// importEdits returns the edits that remove the imports of source libraries and add the imports of targets.
 func (r *goRewriter) importEdits() []edit {
 	var specs []*ast.ImportSpec
 	present := map[string]bool{}
@@ -478,7 +482,8 @@ func (r *goRewriter) importEdits() []edit {
 	return append(edits, r.addImports(specs, std, other)...)
 }
 
-// addImports adds import lines: those of the standard library to its group, all other lines where the first of specs was.
+// addImports returns the edits that add import lines: std to the group of the standard library, other at the place of
+// the first of specs.
 func (r *goRewriter) addImports(specs []*ast.ImportSpec, std, other []string) []edit {
 	var block *ast.GenDecl
 	for _, d := range r.f.tree.Decls {
@@ -517,7 +522,7 @@ func (r *goRewriter) addImports(specs []*ast.ImportSpec, std, other []string) []
 	first := block.Specs[0].(*ast.ImportSpec)
 	at := lineOf(first)
 	if isStd(first) {
-		for _, line := range std { // in its order within the group
+		for _, line := range std { // in sorted order within the group
 			place := -1
 			for _, s := range block.Specs {
 				spec := s.(*ast.ImportSpec)
@@ -558,7 +563,7 @@ func (r *goRewriter) addImports(specs []*ast.ImportSpec, std, other []string) []
 	return edits
 }
 
-// goName returns the name of a package by its path.
+// goName returns the default name of the package at an import path.
 func goName(p string) string {
 	for short, target := range goTargets {
 		if target == p && short != "sdktrace" {
@@ -579,8 +584,8 @@ func (r *goRewriter) object(e ast.Expr) types.Object {
 	return nil
 }
 
-// symbol returns the name of the symbol of a source library that an expression refers to: "ot.StartSpan", "ot.Span.SetTag".
-// It returns "" for other expressions.
+// symbol returns the symbol of a source library that an expression refers to, such as "ot.StartSpan" or
+// "ot.Span.SetTag". It returns "" for other expressions.
 func (r *goRewriter) symbol(e ast.Expr) string {
 	if c, ok := ast.Unparen(e).(*ast.CallExpr); ok { // the result of a call, such as b3.InjectHTTP(req)
 		if name := r.symbol(c.Fun); name != "" {
@@ -617,7 +622,8 @@ func typeName(t types.Type) string {
 	return ""
 }
 
-// fromSource reports whether a type is of a source library, or built from one.
+// fromSource reports whether a type belongs to a source library, or is a pointer, slice, array, map or channel with
+// such elements.
 func fromSource(t types.Type) bool {
 	for range 8 {
 		switch x := types.Unalias(t).(type) {
@@ -664,11 +670,11 @@ func (r *goRewriter) markName(e ast.Expr) {
 	}
 }
 
-// fail blocks the unit with a reason for a node. The names below it need no other reason. It returns the result of a
-// rewrite without text.
+// fail blocks the unit with a reason for a node, and marks the names below the node as covered. It returns "" and
+// false, the result of a failed rewrite.
 func (r *goRewriter) fail(n ast.Node, format string, args ...any) (string, bool) {
 	line := r.unit.fset.PositionFor(n.Pos(), false).Line
-	if !r.failed[line] { // the first reason is the nearest to the cause
+	if !r.failed[line] { // the first reason is closest to the cause
 		r.unit.block(r.f, n, format, args...)
 		r.failed[line] = true
 	}
@@ -682,7 +688,8 @@ func (r *goRewriter) code(n ast.Node) string {
 	return string(r.f.source[start:end])
 }
 
-// brief returns the source of a node for a step: short, and without the content of strings, which may be secret.
+// brief returns the source of a node for a step. It is short and leaves out the content of strings, which may be
+// secret.
 func (r *goRewriter) brief(n ast.Node) string {
 	var edits []edit
 	for n := range ast.Preorder(n) {
@@ -702,15 +709,15 @@ func (r *goRewriter) text(n ast.Node) string {
 	return replace(r.f.source, start, end, r.collect(n))
 }
 
-// maxGoWork bounds the visits of nodes of a file, because rows may visit arguments again.
+// maxGoWork is the maximum number of node visits per file. Rows may visit arguments repeatedly.
 const maxGoWork = 20_000_000
 
-// inspect visits the nodes below a node, within the bound of the work.
+// inspect visits the nodes below a node until maxGoWork is reached.
 func (r *goRewriter) inspect(n ast.Node, visit func(ast.Node) bool) {
 	ast.Inspect(n, func(n ast.Node) bool { return r.working() && visit(n) })
 }
 
-// working counts the visit of a node. It reports whether the bound is not reached.
+// working counts the visit of a node. It reports whether maxGoWork is not exceeded, and otherwise blocks the unit.
 func (r *goRewriter) working() bool {
 	if r.work++; r.work > maxGoWork && !r.tired {
 		r.tired = true
@@ -748,12 +755,12 @@ func (r *goRewriter) collect(root ast.Node) []edit {
 			return false
 		case *ast.ImportSpec:
 			return false
-		case *ast.AssignStmt: // of the header of an if, for or switch
+		case *ast.AssignStmt: // in the header of an if, for or switch
 			if lines, n2 := r.statement([]ast.Stmt{n}); n2 == 1 && len(lines) == 1 {
 				add(n, lines[0])
 				return false
 			}
-		case *ast.ValueSpec: // of a package
+		case *ast.ValueSpec: // at package level
 			if text, ok := r.valueSpec(n); ok {
 				add(n, text)
 				return false
@@ -807,7 +814,7 @@ func (r *goRewriter) call(e ast.Expr) (*ast.CallExpr, string) {
 	return nil, ""
 }
 
-// statement returns the lines that replace the first n statements of a list, with 0 for none.
+// statement returns the lines that replace the first n statements of a list. n is 0 if no row applies.
 func (r *goRewriter) statement(list []ast.Stmt) (lines []string, n int) {
 	switch s := list[0].(type) {
 	case *ast.ExprStmt:
@@ -910,7 +917,7 @@ func (r *goRewriter) statement(list []ast.Stmt) (lines []string, n int) {
 	return nil, 0
 }
 
-// returned returns the lines that return the results of a call.
+// returned returns the lines that replace a return of the results of a call.
 func (r *goRewriter) returned(c *ast.CallExpr, row goRow) ([]string, bool) {
 	switch {
 	case row.ret != nil:
@@ -924,7 +931,7 @@ func (r *goRewriter) returned(c *ast.CallExpr, row goRow) ([]string, bool) {
 	return []string{"_, " + name + " := " + text, "return " + name}, ok
 }
 
-// free returns a name for a variable that the function around a node does not use.
+// free returns a variable name, based on name, that the function around a node does not use.
 func (r *goRewriter) free(n ast.Node, name string) string {
 	fn := r.function(n)
 	if fn == nil {
@@ -943,7 +950,7 @@ func (r *goRewriter) free(n ast.Node, name string) string {
 	return name
 }
 
-// valueSpec returns the new source of a variable with the value of a call that starts a span.
+// valueSpec returns the new source of a variable whose value is a call that starts a span.
 func (r *goRewriter) valueSpec(v *ast.ValueSpec) (string, bool) {
 	if len(v.Names) != 1 || len(v.Values) != 1 {
 		return "", false
@@ -963,13 +970,13 @@ func (r *goRewriter) valueSpec(v *ast.ValueSpec) (string, bool) {
 	return "_, " + v.Names[0].Name + " = " + text, true
 }
 
-// isErrorTest reports whether a statement only tests an error.
+// isErrorTest reports whether a statement is an if without else that tests an error.
 func (r *goRewriter) isErrorTest(s ast.Stmt, err ast.Expr) bool {
 	test, ok := s.(*ast.IfStmt)
 	return ok && test.Init == nil && test.Else == nil && r.isError(test.Cond, err)
 }
 
-// isError reports whether a condition requires that an error is not nil.
+// isError reports whether a condition is err != nil, or begins with err != nil &&.
 func (r *goRewriter) isError(cond, err ast.Expr) bool {
 	b, ok := ast.Unparen(cond).(*ast.BinaryExpr)
 	if !ok {
@@ -983,7 +990,7 @@ func (r *goRewriter) isError(cond, err ast.Expr) bool {
 	return ok && isNil && b.Op == token.NEQ && y.Name == "nil" && r.object(x) != nil && r.object(x) == r.object(err)
 }
 
-// expression returns the new source of an expression that a row covers.
+// expression returns the new source of an expression. It returns false if no row applies.
 func (r *goRewriter) expression(e ast.Expr) (string, bool) {
 	switch e := e.(type) {
 	case *ast.CallExpr:
@@ -1056,7 +1063,7 @@ func (r *goRewriter) name(e ast.Expr) (string, bool) {
 		return "", false
 	}
 	if s, ok := r.parents[e].(*ast.Field); ok && len(s.Names) == 0 && r.embedded(s) {
-		return "", false // an embedded type has methods of its own
+		return "", false // embedding adds the methods of the type
 	}
 	r.markName(e)
 	return r.fill(row.to, e), true
@@ -1079,7 +1086,7 @@ func isStruct(t types.Type) bool {
 	return ok
 }
 
-// fill fills a template: @name is a package, $0 to $9 are arguments, $* all of them, $x the receiver, $scope the
+// fill fills in a template: @name is a package, $0 to $9 are arguments, $* all arguments, $x the receiver, $scope the
 // instrumentation scope.
 func (r *goRewriter) fill(template string, e ast.Expr) string {
 	var b strings.Builder
@@ -1147,7 +1154,7 @@ func (r *goRewriter) known(e ast.Expr) (string, bool) {
 	return "", false
 }
 
-// method returns the receiver of a method's call.
+// method returns the receiver of a method call, or nil.
 func method(c *ast.CallExpr) ast.Expr {
 	if s, ok := ast.Unparen(c.Fun).(*ast.SelectorExpr); ok {
 		return s.X
@@ -1155,7 +1162,7 @@ func method(c *ast.CallExpr) ast.Expr {
 	return nil
 }
 
-// simple reports whether an expression is a name or a chain of fields, which has no effect.
+// simple reports whether an expression is a name or a chain of fields, so that its evaluation has no side effects.
 func simple(e ast.Expr) bool {
 	for {
 		switch x := ast.Unparen(e).(type) {
@@ -1169,7 +1176,8 @@ func simple(e ast.Expr) bool {
 	}
 }
 
-// verify blocks the unit for each use of a source library that no edit covers, and for values that leave the module.
+// verify blocks the unit for each use of a source library that no edit covers, and for each library value that leaves
+// the module in a call or assignment.
 func (r *goRewriter) verify() {
 	blocked := map[ast.Node]bool{}
 	ast.Inspect(r.f.tree, func(n ast.Node) bool {
@@ -1194,7 +1202,7 @@ func (r *goRewriter) verify() {
 			}
 			if s, ok := r.parents[n].(*ast.SelectorExpr); ok && s.Sel == n {
 				if r.isPackage(s.X) && !r.done[s.X.(*ast.Ident)] {
-					return true // named with its package
+					return true // reported with its package
 				}
 				r.unit.block(r.f, n, "%s is in no table.", r.brief(s))
 			} else {
@@ -1235,8 +1243,8 @@ func (r *goRewriter) unknown(t types.Type) bool {
 	return t == nil || t == types.Typ[types.Invalid]
 }
 
-// leaving blocks the unit for a call of a function that is not read and takes a value of a source library, and for a
-// method of a span on a value of unknown type.
+// leaving blocks the unit for a call that passes a value of a source library to a function of unknown type, and for a
+// call that may be of a span method on a value of unknown type.
 func (r *goRewriter) leaving(c *ast.CallExpr) {
 	if !r.unknown(r.info.TypeOf(c.Fun)) {
 		return
@@ -1251,7 +1259,7 @@ func (r *goRewriter) leaving(c *ast.CallExpr) {
 	}
 }
 
-// mocks reports whether a variable is a controller of gomock, whose Finish ends no span.
+// mocks reports whether an expression is a gomock controller: its Finish does not end a span.
 func (r *goRewriter) mocks(e ast.Expr) bool {
 	id, ok := e.(*ast.Ident)
 	if !ok {
@@ -1281,14 +1289,14 @@ func (r *goRewriter) mocks(e ast.Expr) bool {
 	return false
 }
 
-// isID reports whether a type is an id of OpenCensus, whose text stays the same.
+// isID reports whether a type is a trace or span id, whose text stays the same.
 func isID(t types.Type) bool {
 	name := typeName(t)
 	_, pointer := types.Unalias(t).(*types.Pointer)
 	return !pointer && (name == "TraceID" || name == "SpanID")
 }
 
-// prints reports whether a call only makes text of its arguments.
+// prints reports whether a call is of package fmt or log, which only format their arguments.
 func (r *goRewriter) prints(c *ast.CallExpr) bool {
 	s, ok := c.Fun.(*ast.SelectorExpr)
 	if !ok || !r.isPackage(s.X) {
@@ -1298,7 +1306,7 @@ func (r *goRewriter) prints(c *ast.CallExpr) bool {
 	return p == "fmt" || p == "log"
 }
 
-// covered reports whether an edit replaces an expression that has the type of a source library by one that has not.
+// covered reports whether a row replaces an expression of a source library's type with an expression of a plain type.
 func (r *goRewriter) covered(e ast.Expr) bool {
 	c, name := r.call(e)
 	return c != nil && goRows[name].to != "" && goRows[name].plain

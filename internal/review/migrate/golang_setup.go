@@ -25,13 +25,15 @@ import (
 	"assay/internal/review/patch"
 )
 
-// jaegerSetup is a configuration of the Jaeger client that becomes the arguments of newTracer.
+// jaegerSetup holds the arguments of newTracer for a configuration of the Jaeger client, or the service of a Zipkin
+// endpoint.
 type jaegerSetup struct {
 	service string
 	options []string
 }
 
-// config removes the definition of a configuration of the Jaeger client whose only use makes a tracer.
+// config records the configuration of the Jaeger client that a statement defines, if the variable has one use. It
+// reports whether the statement can be removed.
 func (r *goRewriter) config(s *ast.AssignStmt) bool {
 	if len(s.Lhs) != 1 {
 		return false
@@ -53,7 +55,7 @@ func (r *goRewriter) config(s *ast.AssignStmt) bool {
 	return setup != nil
 }
 
-// configuration reads a literal. It returns nil if no table knows it.
+// configuration reads the literal of a configuration. It returns nil if a setting is in no table.
 func (r *goRewriter) configuration(lit *ast.CompositeLit) *jaegerSetup {
 	setup := &jaegerSetup{service: `""`}
 	r.markName(lit.Type)
@@ -134,14 +136,14 @@ func (r *goRewriter) jaegerSampler(e ast.Expr, setup *jaegerSetup) bool {
 	return true
 }
 
-// note adds a step that is left to people if the module is migrated.
+// note records an open step, which is added if the module is migrated.
 func (r *goRewriter) note(n ast.Node, text string) {
 	r.unit.notes = append(r.unit.notes, patch.Step{File: r.f.path, Line: r.unit.fset.PositionFor(n.Pos(), false).Line, Text: text, Open: true})
 }
 
 const jaegerPropagation = "Requests carry traceparent instead of uber-trace-id. Add the propagator of go.opentelemetry.io/contrib/propagators/jaeger if peers still need the old header."
 
-// jaegerSetupOf returns the setup of the configuration that a method is called on.
+// jaegerSetupOf returns the setup for a method call on a configuration, or nil if a part is in no table.
 func (r *goRewriter) jaegerSetupOf(c *ast.CallExpr) *jaegerSetup {
 	for _, o := range c.Args {
 		switch call, name := r.call(o); {
@@ -196,7 +198,8 @@ func jaegerInitGlobal(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, _ []ast
 	return []string{fmt.Sprintf("_, %s, %s %s %s", r.text(s.Lhs[0]), r.text(s.Lhs[1]), s.Tok, r.newTracer(c, setup))}, 1
 }
 
-// jaegerFromEnv removes cfg, err := config.FromEnv() with the test of the error and assignments of the service name.
+// jaegerFromEnv removes cfg, err := config.FromEnv(), the error test after it, and the assignments of the service name
+// that follow.
 func jaegerFromEnv(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, rest []ast.Stmt) ([]string, int) {
 	if len(s.Lhs) != 2 {
 		return nil, 0
@@ -232,7 +235,7 @@ func jaegerFromEnv(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, rest []ast
 	return nil, n
 }
 
-// setGlobalTracer removes the statement if the tracer comes from newTracer, which sets the provider.
+// setGlobalTracer removes the statement if newTracer makes the tracer, because newTracer sets the global provider.
 func setGlobalTracer(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
 	fn, tracer, made := r.function(c), ast.Unparen(c.Args[0]), 0
 	if fn != nil {
@@ -256,7 +259,7 @@ func setGlobalTracer(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
 	return nil, true
 }
 
-// onlyGlobal reports whether a variable with a tracer is only set and made the global one.
+// onlyGlobal reports whether a tracer variable is only assigned and passed to SetGlobalTracer.
 func (r *goRewriter) onlyGlobal(o types.Object) bool {
 	return !slices.ContainsFunc(r.uses(o), func(id *ast.Ident) bool {
 		switch p := r.parents[id].(type) {
@@ -269,8 +272,8 @@ func (r *goRewriter) onlyGlobal(o types.Object) bool {
 	})
 }
 
-// makesTracer reports whether a result of a call is a tracer that NewTracer made: of that call, or of a function of the
-// module that returns nothing else.
+// makesTracer reports whether a result of a call is a tracer from NewTracer. The call is of NewTracer, or of a function
+// of the module whose result is always such a tracer or nil.
 func (u *goUnit) makesTracer(f *goFile, c *ast.CallExpr, result int) bool {
 	var fn *types.Func
 	switch e := ast.Unparen(c.Fun).(type) {
@@ -290,7 +293,7 @@ func (u *goUnit) makesTracer(f *goFile, c *ast.CallExpr, result int) bool {
 	if made, ok := u.makers[key]; ok || d == nil {
 		return made
 	}
-	u.makers[key] = false // while it is not known, for recursion
+	u.makers[key] = false // for recursive calls
 	results := f.info.Defs[d.Name].(*types.Func).Signature().Results()
 	if result >= results.Len() || !fromSource(results.At(result).Type()) {
 		return false
@@ -320,8 +323,8 @@ func (u *goUnit) makesTracer(f *goFile, c *ast.CallExpr, result int) bool {
 	return made && !other
 }
 
-// isTracer reports whether an expression in a function is a variable with a tracer that NewTracer made, or a call that
-// returns one.
+// isTracer reports whether an expression in a function is a tracer from NewTracer: a local variable, or a result of a
+// call.
 func (u *goUnit) isTracer(f *goFile, fn ast.Node, e ast.Expr, result int) bool {
 	switch e := ast.Unparen(e).(type) {
 	case *ast.Ident:
@@ -332,7 +335,7 @@ func (u *goUnit) isTracer(f *goFile, fn ast.Node, e ast.Expr, result int) bool {
 	return false
 }
 
-// tracers reports whether a local variable of a function only gets tracers that NewTracer made.
+// tracers reports whether a local variable of a function is only assigned tracers from NewTracer.
 func (u *goUnit) tracers(f *goFile, fn ast.Node, o types.Object) bool {
 	if fn == nil || o == nil || o.Pos() < fn.Pos() || o.Pos() > fn.End() {
 		return false
@@ -366,7 +369,7 @@ func (u *goUnit) tracers(f *goFile, fn ast.Node, o types.Object) bool {
 	return made && !other
 }
 
-// declaration returns the declaration of a function of the module, nil for none.
+// declaration returns the declaration of a function of the module and its file, or nil.
 func (u *goUnit) declaration(fn *types.Func) (*goFile, *ast.FuncDecl) {
 	if u.functions == nil {
 		u.functions = map[string]goFunction{}
@@ -495,7 +498,7 @@ func ocRegister(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
 	return nil, true
 }
 
-// ocApplyConfig removes the configuration if a setup in the same function takes its sampler.
+// ocApplyConfig removes the configuration if a setup in the same function uses its sampler.
 func ocApplyConfig(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
 	setup := false
 	if fn := r.function(c); fn != nil {
@@ -599,7 +602,7 @@ func ddStart(r *goRewriter, c *ast.CallExpr) (string, bool) {
 			r.note(o, fmt.Sprintf("%s has no counterpart; it is removed.", r.brief(o)))
 		case "dd.WithSamplerRate":
 			options = append(options, r.ratio(option.Args[0]))
-		case "dd.WithSamplingRules": // one for all spans
+		case "dd.WithSamplingRules": // a single rule for all spans
 			lit, ok := ast.Unparen(option.Args[0]).(*ast.CompositeLit)
 			if !ok || len(lit.Elts) != 1 {
 				return "", false
@@ -633,7 +636,7 @@ func ddStart(r *goRewriter, c *ast.CallExpr) (string, bool) {
 	return r.helper("startTracing") + "(" + strings.Join(append([]string{list}, options...), ", ") + ")", true
 }
 
-// datadogService returns the service of the only tracer that the module starts, "" if it is not known.
+// datadogService returns the service of the Datadog tracer, or "" unless the module sets exactly one constant service.
 func (u *goUnit) datadogService() string {
 	if u.service != nil {
 		return *u.service
@@ -670,7 +673,7 @@ func (u *goUnit) datadogService() string {
 	return *u.service
 }
 
-// ddID rewrites the id of a span context. Its numbers are the lower half of ids in OpenTelemetry.
+// ddID rewrites the id of a span context. A numeric trace id is the lower half of the OpenTelemetry id.
 func ddID(r *goRewriter, c *ast.CallExpr) (string, bool) {
 	var of string
 	if call, name := r.call(method(c)); name == "dd.Span.Context" {
@@ -693,7 +696,7 @@ func (r *goRewriter) ratio(rate ast.Expr) string {
 	return fmt.Sprintf("%s.WithSampler(%[1]s.ParentBased(%[1]s.TraceIDRatioBased(%s)))", r.use("sdktrace"), r.text(rate))
 }
 
-// ddCall rewrites a call of the tracer to one of a function that the migration adds.
+// ddCall returns the rewrite of a call of the Datadog tracer to a call of an added function.
 func ddCall(helper string) func(*goRewriter, *ast.CallExpr) ([]string, bool) {
 	return func(r *goRewriter, _ *ast.CallExpr) ([]string, bool) {
 		return []string{r.helper(helper) + "()"}, r.startsHere()
@@ -774,11 +777,11 @@ func (r *goRewriter) helper(name string) string {
 //go:embed helpers/opentelemetry.go.txt
 var goHelperParts string
 
-// goHelper is a part of the functions that the migration adds.
+// goHelper is one of the functions that a migration adds, with its imports and types.
 type goHelper struct {
 	name    string
 	imports []string
-	names   []string // that the package has to have free
+	names   []string // declared names, which the package must not have
 	source  string
 }
 
@@ -787,7 +790,7 @@ var (
 	goHelperName   = regexp.MustCompile(`(?m)^(?:func|type|var) (\w+)`)
 )
 
-// goHelpers returns the parts in their order.
+// goHelpers returns the parts of goHelperParts in order.
 func goHelpers() (helpers []goHelper) {
 	group := func(match []string) string { return match[1] }
 	_, parts, _ := strings.Cut(goHelperParts, "\n// part ")
@@ -802,7 +805,7 @@ func goHelpers() (helpers []goHelper) {
 	return helpers
 }
 
-// helperFiles returns the files with the functions that the migration adds. It returns false if names are not free.
+// helperFiles returns a file for each package that needs added functions. It returns false if a file or a name exists.
 func (u *goUnit) helperFiles() ([]patch.File, bool) {
 	var out []patch.File
 	for _, dir := range slices.Sorted(maps.Keys(u.helpers)) {
@@ -851,7 +854,7 @@ func (u *goUnit) helperFiles() ([]patch.File, bool) {
 	return out, true
 }
 
-// importOrder is the key that sorts imports: the standard library first.
+// importOrder returns the sort key of an import: the standard library comes first.
 func importOrder(line string) string {
 	p := line[strings.IndexByte(line, ' ')+1:]
 	p = strings.Trim(p, `"`)

@@ -27,8 +27,8 @@ func (r *goRewriter) uses(o types.Object) []*ast.Ident {
 	return r.usage[o]
 }
 
-// prepare collects data of the whole file for the rewriting: variables with the span of a context, samplers, and
-// configurations.
+// prepare collects data about the file before it is rewritten: variables for the span of a context, unneeded tracers,
+// slices of start options, and samplers.
 func (r *goRewriter) prepare() {
 	for n := range ast.Preorder(r.f.tree) {
 		switch n := n.(type) {
@@ -58,13 +58,13 @@ func (r *goRewriter) prepare() {
 	}
 }
 
-// optionSlice is a variable with options of starts. A parent among them becomes a variable of its own.
+// optionSlice is a local slice of start options. A parent among them becomes a separate variable.
 type optionSlice struct {
-	parent string // the variable, "" for none
-	more   bool   // there are options besides a parent
+	parent string // the name of that variable, "" for none
+	more   bool   // the slice has options other than a parent
 }
 
-// findOptions notes a local slice of options that is only appended to and passed to starts, with at most one parent.
+// findOptions records a local slice of options that is only appended to and passed to starts, with at most one parent.
 func (r *goRewriter) findOptions(def ast.Expr, list []ast.Expr) {
 	o := r.defined(def)
 	if o == nil {
@@ -75,12 +75,12 @@ func (r *goRewriter) findOptions(def ast.Expr, list []ast.Expr) {
 	}
 	options, parents := &optionSlice{}, 0
 	add := func(e ast.Expr) string {
-		what := goStartOptions[r.optionSymbol(e)].kind
-		if what == "parent" || what == "server" {
+		optionKind := goStartOptions[r.optionSymbol(e)].kind
+		if optionKind == "parent" || optionKind == "server" {
 			parents++
 		}
-		options.more = options.more || what != "parent"
-		return what
+		options.more = options.more || optionKind != "parent"
+		return optionKind
 	}
 	for _, e := range list {
 		add(e)
@@ -99,7 +99,7 @@ func (r *goRewriter) findOptions(def ast.Expr, list []ast.Expr) {
 				return
 			}
 			for _, e := range p.Args[1:] {
-				if what := add(e); (what == "parent" || what == "server") && r.repeated(p, def) {
+				if optionKind := add(e); (optionKind == "parent" || optionKind == "server") && r.repeated(p, def) {
 					return
 				}
 			}
@@ -116,7 +116,8 @@ func (r *goRewriter) findOptions(def ast.Expr, list []ast.Expr) {
 	r.options[o] = options
 }
 
-// repeated reports whether a node within the scope of a definition may run again, or later.
+// repeated reports whether a node may run repeatedly, or later, in the scope of a definition: in a loop, a function
+// literal or a labeled statement.
 func (r *goRewriter) repeated(n, def ast.Node) bool {
 	for n = r.parents[n]; n != nil && (def.Pos() < n.Pos() || n.End() < def.End()); n = r.parents[n] {
 		switch n.(type) {
@@ -142,7 +143,7 @@ func (r *goRewriter) appended(s *ast.AssignStmt) []ast.Expr {
 	return c.Args[1:]
 }
 
-// setOptions returns the lines for a definition of options, and for an append to them.
+// setOptions returns the lines that replace a definition of options, or an append to them.
 func (r *goRewriter) setOptions(name *ast.Ident, list []ast.Expr) ([]string, int) {
 	options := r.options[r.object(name)]
 	var s starting
@@ -175,8 +176,8 @@ func (r *goRewriter) setOptions(name *ast.Ident, list []ast.Expr) ([]string, int
 	return lines, 1
 }
 
-// findUnneeded notes the variables of a definition with a tracer that is only used in calls that do not need it. One of
-// several variables has to stay.
+// findUnneeded records the tracer variables of a definition that are used only in calls without need for a tracer. It
+// records none if a definition of several variables would keep none.
 func (r *goRewriter) findUnneeded(s *ast.AssignStmt) {
 	named := 0
 	var unneeded []types.Object
@@ -206,7 +207,7 @@ func (r *goRewriter) findUnneeded(s *ast.AssignStmt) {
 	}
 }
 
-// function returns the function around a node, nil for none.
+// function returns the function around a node, or nil.
 func (r *goRewriter) function(n ast.Node) ast.Node {
 	for n = r.parents[n]; n != nil; n = r.parents[n] {
 		switch n.(type) {
@@ -217,7 +218,8 @@ func (r *goRewriter) function(n ast.Node) ast.Node {
 	return nil
 }
 
-// hoist finds the statements of a list that set the kind of a span that the list starts.
+// hoist finds the statements that set the kind of a span, if the same list starts the span. The start sets the kind
+// instead.
 func (r *goRewriter) hoist(list []ast.Stmt) {
 	starts := map[types.Object]*ast.CallExpr{}
 	for _, s := range list {
@@ -247,7 +249,7 @@ func (r *goRewriter) hoist(list []ast.Stmt) {
 	}
 }
 
-// setsKind returns the span and the kind of a statement that sets the kind of a span.
+// setsKind returns the span and the kind of a call that sets the kind of a span. The kind is "" for other expressions.
 func (r *goRewriter) setsKind(e ast.Expr) (span ast.Expr, kind string) {
 	c, name := r.call(e)
 	switch {
@@ -270,7 +272,7 @@ func misplacedKind(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
 	return nil, false
 }
 
-// starting holds the options of a start.
+// starting holds the options of a span's start.
 type starting struct {
 	parent, kind, name string
 	attributes, extra  []string
@@ -290,7 +292,7 @@ func (r *goRewriter) optionSymbol(e ast.Expr) string {
 	return r.symbol(e)
 }
 
-// option adds an option of a start.
+// option adds an option of a start. It returns false if the option is in no table.
 func (r *goRewriter) option(s *starting, e ast.Expr) bool {
 	e = ast.Unparen(e)
 	var args []ast.Expr
@@ -308,20 +310,20 @@ func (r *goRewriter) option(s *starting, e ast.Expr) bool {
 	default:
 		r.markName(e)
 	}
-	what := goStartOptions[r.optionSymbol(e)].kind
-	if what == "map of tags" && len(args) > 0 {
+	optionKind := goStartOptions[r.optionSymbol(e)].kind
+	if optionKind == "map of tags" && len(args) > 0 {
 		lit, _ = ast.Unparen(args[0]).(*ast.CompositeLit)
 	}
 	switch {
-	case what == "none":
+	case optionKind == "none":
 		return true
-	case what == "removed":
+	case optionKind == "removed":
 		r.mark(e)
 		r.note(e, fmt.Sprintf("%s has no counterpart; it is removed.", r.brief(e)))
 		return true
-	case what == "client" || strings.HasPrefix(what, "kind "):
-		return s.setKind(strings.TrimPrefix(what, "kind "))
-	case (what == "tags" || what == "map of tags") && lit != nil:
+	case optionKind == "client" || strings.HasPrefix(optionKind, "kind "):
+		return s.setKind(strings.TrimPrefix(optionKind, "kind "))
+	case (optionKind == "tags" || optionKind == "map of tags") && lit != nil:
 		for _, el := range lit.Elts {
 			kv, ok := el.(*ast.KeyValueExpr)
 			if !ok || !r.startTag(s, kv.Key, kv.Value) {
@@ -329,7 +331,7 @@ func (r *goRewriter) option(s *starting, e ast.Expr) bool {
 			}
 		}
 		return true
-	case what == "tag" && lit != nil:
+	case optionKind == "tag" && lit != nil:
 		var key, value ast.Expr
 		for i, el := range lit.Elts {
 			if kv, ok := el.(*ast.KeyValueExpr); ok {
@@ -348,33 +350,33 @@ func (r *goRewriter) option(s *starting, e ast.Expr) bool {
 		return key != nil && value != nil && r.startTag(s, key, value)
 	case len(args) == 0:
 		return false
-	case what == "service":
+	case optionKind == "service":
 		service, known := r.known(args[0])
 		if known = known && service == r.unit.datadogService(); !known {
 			r.fail(e, "The service of a span is not known to be that of the tracer: a span has the service of its resource.")
 		}
 		r.mark(args[0])
 		return known
-	case what == "of kind":
+	case optionKind == "of kind":
 		kind, _ := r.known(args[0])
 		r.mark(args[0])
 		return s.setKind(strings.ToLower(kind))
-	case what == "parent" || what == "server":
+	case optionKind == "parent" || optionKind == "server":
 		if s.parent != "" {
 			r.fail(e, "A span has one parent in OpenTelemetry; this one has several references.")
 			return false
 		}
 		s.parent = r.text(args[0])
-		return what == "parent" || s.setKind("server")
-	case what == "time":
+		return optionKind == "parent" || s.setKind("server")
+	case optionKind == "time":
 		s.extra = append(s.extra, fmt.Sprintf("%s.WithTimestamp(%s)", r.use("trace"), r.text(args[0])))
 		return true
-	case what == "tag call":
+	case optionKind == "tag call":
 		return r.startTag(s, args[0], args[1])
-	case what == "resource":
+	case optionKind == "resource":
 		s.name = r.text(args[0])
 		return true
-	case what == "type":
+	case optionKind == "type":
 		value, known := r.known(args[0])
 		if kind := datadogTypes[value]; known && kind != "" {
 			r.mark(args[0])
@@ -391,7 +393,7 @@ func (s *starting) setKind(kind string) bool {
 	return s.kind == spanKinds[kind] && s.kind != ""
 }
 
-// startTag adds a tag of a start.
+// startTag adds a tag of a start. It returns false if the tag is in no table.
 func (r *goRewriter) startTag(s *starting, key, value ast.Expr) bool {
 	k, known := r.known(key)
 	switch {
@@ -402,7 +404,7 @@ func (r *goRewriter) startTag(s *starting, key, value ast.Expr) bool {
 		}
 		r.mark(key)
 		r.mark(value)
-		s.kind = "" // the tag overrides a type
+		s.kind = "" // the tag overrides Datadog's span type
 		return ok && s.setKind(kind)
 	case known && k == "resource.name":
 		r.mark(key)
@@ -416,7 +418,7 @@ func (r *goRewriter) startTag(s *starting, key, value ast.Expr) bool {
 	return true
 }
 
-// started returns the call that starts a span: of a tracer, with the parent context, the name and options.
+// started returns the call that starts a span with a tracer, a parent context, a name and options.
 func (r *goRewriter) started(c *ast.CallExpr, tracer, parent string, name ast.Expr, options []ast.Expr) (string, bool) {
 	var s starting
 	if c.Ellipsis.IsValid() {
@@ -460,7 +462,7 @@ func (r *goRewriter) started(c *ast.CallExpr, tracer, parent string, name ast.Ex
 	return tracer + ".Start(" + strings.Join(append([]string{parent, spanName}, s.options(r)...), ", ") + ")", true
 }
 
-// options returns the options of the new start.
+// options returns the options for Start.
 func (s *starting) options(r *goRewriter) []string {
 	var args []string
 	if s.kind != "" {
@@ -570,12 +572,12 @@ func (r *goRewriter) key(e ast.Expr) string {
 	return r.text(e)
 }
 
-// attribute returns an attribute of the type of a value.
+// attribute returns the attribute for a key and a value.
 func (r *goRewriter) attribute(key, value ast.Expr) string {
 	return r.typed(r.key(key), r.value(value), r.info.TypeOf(value))
 }
 
-// typed returns an attribute of a type. Values whose type is not known are converted when the program runs.
+// typed returns the attribute for a value of type t. An added function converts values of unknown types at run time.
 func (r *goRewriter) typed(key, value string, t types.Type) string {
 	of := func(function, value string) string {
 		return fmt.Sprintf("%s.%s(%s, %s)", r.use("attribute"), function, key, value)
@@ -627,13 +629,13 @@ func method0(name string) *types.Interface {
 	return types.NewInterfaceType([]*types.Func{f}, nil).Complete()
 }
 
-// isTypeError reports whether an expression is known to be an error.
+// isTypeError reports whether the type of an expression is known and implements error.
 func (r *goRewriter) isTypeError(e ast.Expr) bool {
 	t := r.info.TypeOf(e)
 	return t != nil && t != types.Typ[types.Invalid] && types.Implements(t, errorType)
 }
 
-// tag is the replacement of a tag that is set on a span: an attribute, or lines.
+// tag returns the replacement of a tag that is set on a span: an attribute, or the lines of other statements.
 func (r *goRewriter) tag(span string, key, value ast.Expr, t types.Type) (attribute string, lines []string, ok bool) {
 	k, known := r.known(key)
 	if known && leftTags[k] != "" {
@@ -672,7 +674,7 @@ func (r *goRewriter) tag(span string, key, value ast.Expr, t types.Type) (attrib
 	}
 	if c, ok := ast.Unparen(value).(*ast.CallExpr); ok && len(c.Args) == 1 && t != nil && r.info.Types[c.Fun].IsType() && types.Identical(r.info.TypeOf(c.Fun), t) {
 		if b, ok := t.(*types.Basic); ok && (b.Kind() == types.Uint16 || b.Kind() == types.Uint32) {
-			text = r.value(c.Args[0]) // typed converts again
+			text = r.value(c.Args[0]) // typed adds the conversion
 			if inner, ok := r.info.TypeOf(c.Args[0]).(*types.Basic); ok && inner.Info()&types.IsInteger != 0 {
 				t = inner
 			}
@@ -681,7 +683,7 @@ func (r *goRewriter) tag(span string, key, value ast.Expr, t types.Type) (attrib
 	return r.typed(r.key(key), text, t), nil, true
 }
 
-// recordError returns the lines that record an error, if there is one.
+// recordError returns the lines that record an error if it is not nil.
 func (r *goRewriter) recordError(span string, err ast.Expr) []string {
 	e := r.text(err)
 	test := "if " + e + " != nil {"
@@ -700,7 +702,7 @@ func (r *goRewriter) recordError(span string, err ast.Expr) []string {
 	return []string{test, "\t" + lines[0], "\t" + lines[1], "}"}
 }
 
-// chain rewrites span.SetTag(a, b).SetTag(c, d), with SetOperationName among them.
+// chain rewrites a chain of SetTag and SetOperationName, such as span.SetTag(a, b).SetTag(c, d).
 func (r *goRewriter) chain(e ast.Expr) ([]string, bool) {
 	var calls []*ast.CallExpr
 	for {
@@ -770,7 +772,7 @@ func setExtTag(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
 	}
 	key := method(c)
 	t := r.info.TypeOf(c.Args[1])
-	switch r.symbol(c.Fun) { // the methods give the type where the type of the value is unknown
+	switch r.symbol(c.Fun) { // the method determines the type of the value
 	case "otext.StringTagName.Set", "zipkin.Tag.Set":
 		t = types.Typ[types.String]
 	case "otext.Uint16TagName.Set":
@@ -848,7 +850,7 @@ func logFields(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
 	return append(lines, r.event(span, event, attributes)), true
 }
 
-// logTypes are the types of the fields of logs.
+// logTypes are the types of log fields by the function that makes the field.
 var logTypes = map[string]types.BasicKind{
 	"String": types.String, "Bool": types.Bool, "Int": types.Int, "Int32": types.Int32, "Int64": types.Int64,
 	"Uint32": types.Uint32, "Float32": types.Float32, "Float64": types.Float64,
@@ -894,7 +896,7 @@ func noopTracer(r *goRewriter, lit *ast.CompositeLit) (string, bool) {
 	return r.fill("@noop.NewTracerProvider().Tracer($scope)", nil), len(lit.Elts) == 0
 }
 
-// carrier returns the carrier of a propagation, for an expression that converts headers or a map.
+// carrier returns the carrier for a conversion of headers or a map to an OpenTracing or Datadog carrier.
 func (r *goRewriter) carrier(e ast.Expr) (string, bool) {
 	c, name := r.call(e)
 	to := map[string]string{
@@ -913,10 +915,11 @@ func (r *goRewriter) carrier(e ast.Expr) (string, bool) {
 	return r.use("propagation") + "." + to + "(" + r.text(c.Args[0]) + ")", true
 }
 
-// propagated returns the arguments of a propagation after the format, which has to be of text.
+// propagated returns the arguments of Inject or Extract without the format, which must be a text format. before is the
+// number of arguments before the format.
 func (r *goRewriter) propagated(c *ast.CallExpr, before int) ([]ast.Expr, bool) {
 	args := c.Args
-	// The propagators are global, whatever the tracer is.
+	// Propagators are global, so the tracer is not needed.
 	if tracer, name := r.call(method(c)); name == "ot.GlobalTracer" || name == "ot.Span.Tracer" && simple(method(tracer)) {
 		r.mark(tracer)
 	}
@@ -940,7 +943,7 @@ func inject(r *goRewriter, c *ast.CallExpr) (string, bool) {
 	return fmt.Sprintf("%s.GetTextMapPropagator().Inject(%s, %s)", r.use("otel"), r.text(args[0]), to), ok
 }
 
-// single returns the function of a statement for one that returns its only line.
+// single converts a rewrite to one line to the rewrite of a statement.
 func single(line func(*goRewriter, *ast.CallExpr) (string, bool)) func(*goRewriter, *ast.CallExpr) ([]string, bool) {
 	return func(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
 		text, ok := line(r, c)
@@ -948,7 +951,7 @@ func single(line func(*goRewriter, *ast.CallExpr) (string, bool)) func(*goRewrit
 	}
 }
 
-// assignInject rewrites err := tracer.Inject(...), with the test of the error that follows.
+// assignInject rewrites err := tracer.Inject(...) and the error test after it.
 func assignInject(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, rest []ast.Stmt) ([]string, int) {
 	if len(s.Lhs) != 1 {
 		return nil, 0
@@ -966,7 +969,7 @@ func assignInject(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, rest []ast.
 	return []string{text, fmt.Sprintf("%s %s error(nil)", r.text(s.Lhs[0]), s.Tok)}, 1
 }
 
-// errorTest returns 1 if the next statement tests an error and nothing else uses it, otherwise 0.
+// errorTest returns 1 if the next statement tests an error and no other statement uses it, otherwise 0.
 func (r *goRewriter) errorTest(err ast.Expr, def *ast.AssignStmt, rest []ast.Stmt) int {
 	o := r.object(err)
 	if o == nil || len(rest) == 0 || r.info.Defs[err.(*ast.Ident)] == nil || !r.isErrorTest(rest[0], err) {
@@ -996,7 +999,8 @@ func returnExtract(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
 	return []string{"return " + text + ", nil"}, ok
 }
 
-// assignExtract rewrites sc, err := tracer.Extract(...). A span context becomes a context.
+// assignExtract rewrites sc, err := tracer.Extract(...) and the error test after it. The span context becomes a
+// context.
 func assignExtract(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, rest []ast.Stmt) ([]string, int) {
 	if len(s.Lhs) != 2 {
 		return nil, 0

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// goSources are the short names of the packages that a migration replaces. Both major versions of the Datadog tracer
-// share theirs.
+// goSources maps the packages that a migration replaces to short names. Both major versions of the Datadog tracer have
+// the same names.
 var goSources = map[string]string{
 	"github.com/opentracing/opentracing-go":            "ot",
 	"github.com/opentracing/opentracing-go/log":        "otlog",
@@ -32,7 +32,7 @@ var goSources = map[string]string{
 	"github.com/DataDog/dd-trace-go/v2/ddtrace/ext":    "ddext",
 }
 
-// goPrefixes begin the paths of all packages of the source libraries and of the instrumentation that builds on them.
+// goPrefixes are the path prefixes of all packages of the source libraries and of instrumentation based on them.
 var goPrefixes = []string{
 	"github.com/opentracing/", "github.com/opentracing-contrib/", "github.com/uber/jaeger-client-go", "github.com/uber/jaeger-lib",
 	"go.opencensus.io", "contrib.go.opencensus.io/", "gopkg.in/DataDog/dd-trace-go.v1", "github.com/DataDog/dd-trace-go/",
@@ -63,7 +63,7 @@ var goTargets = map[string]string{
 	"sdktrace":    "go.opentelemetry.io/otel/sdk/trace",
 }
 
-// goSpanMethods are methods of spans whose names are rare elsewhere.
+// goSpanMethods are span methods with names that are rare in other types.
 var goSpanMethods = map[string]bool{
 	"SetTag": true, "SetOperationName": true, "SetBaggageItem": true, "BaggageItem": true, "LogFields": true, "LogKV": true,
 	"FinishWithOptions": true, "AddAttributes": true, "Annotate": true, "Annotatef": true, "Finish": true,
@@ -71,28 +71,29 @@ var goSpanMethods = map[string]bool{
 
 // goRow is the replacement of a symbol.
 type goRow struct {
-	to    string // the template of an expression, see goRewriter.fill; for documentation if a function follows
+	to    string // the template of the new expression, see goRewriter.fill; the functions below have precedence
 	value bool   // a type, constant or variable, not a function
-	plain bool   // the new value has no type of the library, such as a context
+	plain bool   // the new value has a type outside of the library, such as context.Context
 	// start returns a call that returns a context and a span, for a call that returns a span.
 	start func(*goRewriter, *ast.CallExpr) (string, bool)
 	// stmt returns the lines for a call that is a statement.
 	stmt func(*goRewriter, *ast.CallExpr) ([]string, bool)
 	// ret returns the lines that return the results of a call.
 	ret func(*goRewriter, *ast.CallExpr) ([]string, bool)
-	// assign returns the lines for an assignment and the lines of the following statements that belong to it.
+	// assign returns the lines for an assignment, and the number of statements that they replace: the assignment and
+	// statements after it that belong to it.
 	assign func(*goRewriter, *ast.AssignStmt, *ast.CallExpr, []ast.Stmt) ([]string, int)
-	// noError returns the statement for a call whose error is only tested.
+	// noError returns the statement for a call whose error is only tested. The new call returns no error.
 	noError func(*goRewriter, *ast.CallExpr) (string, bool)
 	expr    func(*goRewriter, *ast.CallExpr) (string, bool)
 	literal func(*goRewriter, *ast.CompositeLit) (string, bool)
 	doc     string // the target in the documentation, if it is not to
 }
 
-// returns reports whether a table knows the return of the results of a call.
+// returns reports whether the row has a replacement for a return of the call's results.
 func (r *goRow) returns() bool { return r.ret != nil || r.noError != nil || r.start != nil }
 
-// goPointers are the types whose pointers become interfaces.
+// goPointers maps types to the replacement of pointers to them.
 var goPointers = map[string]string{
 	"oc.Span":          "@trace.Span",
 	"dd.Span":          "@trace.Span",
@@ -101,7 +102,7 @@ var goPointers = map[string]string{
 	"ocagent.Exporter": "*@sdktrace.TracerProvider",
 }
 
-// goRows are filled at start, because the rows refer to functions that read them.
+// goRows maps symbols to their replacements. init fills it, because the rows refer to functions that read it.
 var goRows map[string]goRow
 
 func init() { //nolint:gochecknoinits // breaks the cycle of initialization
@@ -226,9 +227,9 @@ func init() { //nolint:gochecknoinits // breaks the cycle of initialization
 	}
 }
 
-// goStartOptions are the options of a start.
+// goStartOptions maps the options of a start to their replacements.
 var goStartOptions = map[string]struct {
-	kind string // how startOptions handles it
+	kind string // see goRewriter.option
 	doc  string
 }{
 	"ot.ChildOf":              {"parent", "the context of `Start`"},
@@ -255,10 +256,10 @@ var goStartOptions = map[string]struct {
 	"dd.ServiceName":          {"service", "nothing, if the tracer has that service"},
 }
 
-// goDocTypes are the kinds of OpenCensus, OpenTracing and Datadog by value.
+// spanKinds maps the span kinds of the source libraries to the names of OpenTelemetry's kinds.
 var spanKinds = map[string]string{"client": "Client", "server": "Server", "producer": "Producer", "consumer": "Consumer", "internal": "Internal"}
 
-// datadogTypes are the kinds of spans by Datadog's type.
+// datadogTypes maps Datadog's span types to the names of OpenTelemetry's kinds.
 var datadogTypes = map[string]string{
 	"web": "Server", "http": "Client", "sql": "Client", "redis": "Client", "cassandra": "Client", "memcached": "Client",
 	"mongodb": "Client", "elasticsearch": "Client",

@@ -8,7 +8,8 @@ import (
 	"go/types"
 )
 
-// zipkinReporter removes a reporter that only its tracer uses, and that is closed.
+// zipkinReporter removes the definition of a reporter that is only passed to NewTracer, in the same function, and
+// closed.
 func zipkinReporter(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, _ []ast.Stmt) ([]string, int) {
 	o := r.defined(s.Lhs[0])
 	if o == nil || len(s.Lhs) != 1 || len(c.Args) != 1 {
@@ -32,7 +33,7 @@ func zipkinReporter(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, _ []ast.S
 	return nil, 1
 }
 
-// defined returns the variable that an expression defines, nil for none.
+// defined returns the variable that an expression defines, or nil.
 func (r *goRewriter) defined(e ast.Expr) types.Object {
 	if id, ok := e.(*ast.Ident); ok {
 		return r.info.Defs[id]
@@ -44,7 +45,8 @@ func zipkinClose(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
 	return []string{r.helper("stopTracing") + "()"}, simple(method(c))
 }
 
-// zipkinEndpoint removes an endpoint that only a tracer uses. Its service becomes that of the tracer.
+// zipkinEndpoint removes the definition of an endpoint whose only use is an option of a tracer in the same function.
+// The tracer gets the service of the endpoint.
 func zipkinEndpoint(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, rest []ast.Stmt) ([]string, int) {
 	o := r.defined(s.Lhs[0])
 	if o == nil || len(s.Lhs) != 2 || len(c.Args) != 2 || len(r.uses(o)) != 1 {
@@ -80,7 +82,7 @@ func zipkinNewTracer(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, _ []ast.
 				return nil, 0
 			}
 			service = setup.service
-		case "zipkin.WithSharedSpans", "zipkin.WithTraceID128Bit": // OpenTelemetry shares no spans
+		case "zipkin.WithSharedSpans", "zipkin.WithTraceID128Bit": // OpenTelemetry has neither shared spans nor 64-bit trace ids
 		default:
 			r.fail(o, "%s is in no table as an option of the tracer.", r.brief(o))
 			return nil, 0

@@ -26,7 +26,8 @@ import (
 //go:embed stubs/sources.txt stubs/targets.txt
 var stubFiles embed.FS
 
-// stubs returns the source of the declared packages by path. sources are those that a migration replaces.
+// stubs returns the declarations of packages by import path. sources are the packages that a migration replaces,
+// targets packages of migrated code and of the standard library.
 var stubs = sync.OnceValue(func() (s struct{ sources, targets map[string]string }) {
 	s.sources, s.targets = readStubs("stubs/sources.txt"), readStubs("stubs/targets.txt")
 	return s
@@ -51,8 +52,8 @@ type goFile struct {
 	path   string
 	source []byte
 	tree   *ast.File
-	broken bool        // it does not parse, nests too deeply, or has too large constants
-	info   *types.Info // of the last check that covered it
+	broken bool        // it has syntax errors, too deep nesting or too large constants
+	info   *types.Info // of the last type check of the file
 	pkg    *types.Package
 	// result
 	edits  []edit
@@ -60,20 +61,20 @@ type goFile struct {
 	errors []string
 }
 
-// goModule is a Go module with types, as far as its own source and the declarations of stubs give them.
+// goModule is a Go module. Its types come from its source and the stubs; types of other packages are unknown.
 type goModule struct {
 	dir, path string
 	fset      *token.FileSet
 	files     []*goFile
 	packages  map[string]*goPackage // by import path
-	checked   time.Time             // when the check of types has to have ended
+	checked   time.Time             // the deadline for the type check
 }
 
 // goPackage is a package of a module or a stub.
 type goPackage struct {
 	dir   string
 	files []*goFile // without external tests
-	tests []*goFile // of the external test package
+	tests []*goFile // files of the external test package
 	types *types.Package
 	state int // 0 not checked, 1 being checked, 2 checked
 	err   error
@@ -85,7 +86,7 @@ func (m *goModule) parse(name string, source []byte) *goFile {
 	return &goFile{path: name, source: source, tree: tree, broken: err != nil || syntax.TooDeep(tree)}
 }
 
-// arrange sorts files into packages.
+// arrange groups files by package.
 func (m *goModule) arrange(files []*goFile) {
 	m.files, m.packages = files, map[string]*goPackage{}
 	leaveLargeConstants(files)
@@ -110,9 +111,9 @@ func (m *goModule) importPath(dir string) string {
 	return path.Join(m.path, strings.TrimPrefix(strings.TrimPrefix(dir, m.dir), "/"))
 }
 
-// check checks the types of all packages. A file with tests is checked with its package. If it returns because of time,
-// the check goes on until the process ends: go/types cannot be stopped, and for some types takes exponential time. The
-// caller must not use the module then.
+// check checks the types of all packages and their tests. go/types cannot be stopped, and takes exponential time for
+// some types: when the context or deadline ends, check returns and a goroutine continues. The caller must not use the
+// module then.
 func (m *goModule) check(ctx context.Context) error {
 	ctx, cancel := context.WithDeadline(ctx, m.checked)
 	defer cancel()
@@ -160,7 +161,7 @@ var (
 	errNoStub = errors.New("the package is not read")
 )
 
-// Import returns the types of a package: of the module, or of a stub.
+// Import returns the types of a package of the module or of a stub. It implements types.Importer.
 func (m *goModule) Import(name string) (*types.Package, error) {
 	if name == "unsafe" {
 		return types.Unsafe, nil
@@ -195,7 +196,7 @@ func (m *goModule) Import(name string) (*types.Package, error) {
 	return p.types, p.err
 }
 
-// types checks files as one package. own are the files that get the result.
+// types checks the types of files as one package, and stores the result in own.
 func (m *goModule) types(name string, files, own []*goFile) (pkg *types.Package, err error) {
 	defer func() {
 		if recover() != nil {
@@ -243,17 +244,17 @@ func (m *goModule) span(n ast.Node) (start, end int) {
 
 var (
 	qualified = regexp.MustCompile(`"(?:[^"\s]*/)?([^"\s/]+)"\.`)
-	// missing are members of types of the standard library that their declarations leave out.
+	// missing matches errors about members of standard library types that the stubs leave out.
 	missing = regexp.MustCompile(`undefined \(type \*?(http|url|time|os|context|io)\.\w+ has no field or method`)
 )
 
-// newErrors returns a type error of the module after a change that it did not have before, or "".
+// newErrors returns a type error that a change introduces in the module, with its file, or "".
 func newErrors(before, after *goModule) string {
 	old := map[string]int{}
 	each := func(m *goModule, visit func(f *goFile, e string) bool) {
 		for _, f := range m.files {
 			for _, e := range f.errors {
-				e = qualified.ReplaceAllString(e, "$1.") // the path is there only if names are ambiguous
+				e = qualified.ReplaceAllString(e, "$1.") // the path is present only if names are ambiguous
 				if !strings.HasPrefix(e, "could not import ") && !missing.MatchString(e) && !visit(f, e) {
 					return
 				}
