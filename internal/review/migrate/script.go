@@ -17,40 +17,40 @@ import (
 	"assay/internal/review/treesitter"
 )
 
-// script is a file of a unit in JavaScript, TypeScript, Python or Java. In the languages without types, what a value is
-// follows from its definition in the file, or from its name: "span" or "parentSpan" is a span, "tracer" a tracer.
+// script is a file of a unit in JavaScript, TypeScript, Python or Java. In languages without types, the kind of a value
+// comes from its definition in the file, or from its name: "span" and "parentSpan" are spans, "tracer" is a tracer.
 type script struct {
 	unit   *scriptUnit
 	f      *syntax.File
 	table  *scriptTable
-	used   map[string]string // names of the API by the name in the file
-	taken  map[string]bool
-	done   map[*syntax.Node]bool
+	used   map[string]string     // names of the API by their name in the file
+	taken  map[string]bool       // names that the file declares or uses
+	done   map[*syntax.Node]bool // nodes that an edit covers
 	kinds  map[*syntax.Node]valueKind
 	hoists map[*syntax.Node]string // kinds of spans by the call that starts them
 	gone   map[*syntax.Node]bool   // statements that are removed
-	failed map[int]bool
-	setup  bool // the file needs the added module
+	failed map[int]bool            // lines with a step
+	setup  bool                    // the file needs the added module
 	java   *javaFile
 	before []edit // insertions of statements
 	work   int
 	after  []byte
 
 	settings map[string]*syntax.Node       // calls that make parts of the setup, by their variable
-	exporter *syntax.Node                  // of JavaScript
+	exporter *syntax.Node                  // registered exporter, in JavaScript
 	names    map[string]int                // the number of uses of each name
-	scopes   map[*syntax.Node]bool         // of Python: assignments that become with statements
-	helpers  map[string]string             // names in the file of the functions of added modules
-	tracers  map[*syntax.Node]bool         // uses of the tracer of Datadog that stay
+	scopes   map[*syntax.Node]bool         // assignments that become with statements, in Python
+	helpers  map[string]string             // functions of added modules: their names in the file
+	tracers  map[*syntax.Node]bool         // uses of the Datadog tracer that keep its name
 	inlined  map[*syntax.Node]*syntax.Node // literals by the only use of their variable
 
 	// Of Python.
 	pairs   map[*syntax.Node]*pairedSpan // spans that start and end in one block, by both calls
 	parents map[*syntax.Node]string      // remote parents of the spans of a tracer, by the call that starts them
-	config  string                       // name of the class of the added module
+	config  string                       // name in the file of the added module's class
 	sys     bool                         // the file needs the module sys
 	types   map[string]string            // types of the API by the name in the file
-	numbers map[string]int               // the last numbers of invented names
+	numbers map[string]int               // last numbers of generated names
 }
 
 // valueKind is the kind of a value.
@@ -62,34 +62,34 @@ const (
 	tracerValue
 	spanValue
 	contextValue
-	scopeValue // of Python: its member span is the span
+	scopeValue // in Python; its member span is the span
 )
 
 // scriptUnit is an npm package, a Python project or a build of Java.
 type scriptUnit struct {
 	*migration
-	dirs     map[string]bool // of the units of the language
+	dirs     map[string]bool // directories of all units of the language
 	dir      string
 	files    []*script
 	blocked  bool
-	rooted   bool // a span has no parent unless its start names one, whatever the current span is
+	rooted   bool // a span without an explicit parent is a root, even if there is a current span
 	notes    []patch.Step
 	created  map[string][]byte
-	packages map[string]bool // that the migrated code needs
+	packages map[string]bool // packages that the migrated code needs
 	java     *javaUnit
 
-	census bool // of OpenCensus, in JavaScript or Python
+	census bool // it uses OpenCensus, in JavaScript or Python
 
 	// Of Python.
-	zipkin   bool            // of zipkin-js or py_zipkin
-	tracer   string          // the settings of the first tracer
-	service  string          // of the first span of Zipkin
-	imported map[string]bool // names that files import
+	zipkin   bool            // it uses zipkin-js or py_zipkin
+	tracer   string          // settings of the first tracer
+	service  string          // service of the first span that names one
+	imported map[string]bool // names that files of the unit import
 
 	modules map[string]bool // names of the modules that use the library
 }
 
-// scriptSource is a file that is not parsed yet.
+// scriptSource is a file before it is parsed.
 type scriptSource struct {
 	name   string
 	source []byte
@@ -100,10 +100,10 @@ type scriptTable struct {
 	languages []syntax.Language
 	manifests []string
 	libraries []string                 // modules that a migration replaces
-	prefixes  []string                 // modules that build on them, and have no rows
-	methods   []string                 // texts in files that use spans without an import of a library
+	prefixes  []string                 // prefixes of modules without rows, such as modules based on libraries
+	methods   []string                 // calls in files that use spans without an import of a library
 	kinds     []syntax.Kind            // of the nodes that call may replace
-	prepare   func(u *scriptUnit) bool // before the files are rewritten; it reports whether one uses a library. May be nil
+	prepare   func(u *scriptUnit) bool // runs before files are rewritten; reports whether one uses a library; may be nil
 	hoist     func(s *script, block *syntax.Node)
 	call      func(s *script, c *syntax.Node) (string, bool)
 	imports   func(s *script) ([]edit, bool)
@@ -126,7 +126,7 @@ func (m *migration) scripts(ctx context.Context) error {
 	return nil
 }
 
-// isSource reports whether a module is of a source library, and whether the table has rows for it.
+// isSource reports whether a module belongs to a source library, and whether the table has rows for it.
 func (t *scriptTable) isSource(module string) (source, known bool) {
 	if syntax.Below(module, t.libraries) {
 		return true, true
@@ -139,7 +139,7 @@ func (t *scriptTable) isSource(module string) (source, known bool) {
 	return false, false
 }
 
-// isSource reports whether a module is of a source library.
+// isSource reports whether a module belongs to a source library.
 func (s *script) isSource(module string) bool {
 	source, _ := s.table.isSource(module)
 	return source
@@ -154,7 +154,7 @@ func (m *migration) scriptUnit(ctx context.Context, table *scriptTable, dirs map
 	for _, name := range names {
 		source, err := m.read(name)
 		if err != nil {
-			continue // a review names it
+			continue // reviews report unreadable files
 		}
 		if size += len(source); size > maxUnit {
 			m.open(name, 0, "The project is larger than %d MiB: it is not migrated.", maxUnit>>20)
@@ -195,14 +195,14 @@ func (m *migration) scriptUnit(ctx context.Context, table *scriptTable, dirs map
 		}
 		s.run()
 	}
-	what := dir
+	unit := dir
 	for _, name := range slices.Backward(table.manifests) {
 		if file := path.Join(dir, name); slices.Contains(m.paths, file) {
-			what = file
+			unit = file
 		}
 	}
 	if u.blocked {
-		m.open(what, 0, "The project is not migrated: other steps name what no table knows. Its files share spans, so they are migrated together.")
+		m.open(unit, 0, "The project is not migrated: other steps name what no table knows. Its files share spans, so they are migrated together.")
 		return nil
 	}
 	for _, s := range u.files {
@@ -230,7 +230,7 @@ func (m *migration) scriptUnit(ctx context.Context, table *scriptTable, dirs map
 	if !changed {
 		return nil
 	}
-	m.step(patch.Step{File: what, Text: "The project is migrated to OpenTelemetry."})
+	m.step(patch.Step{File: unit, Text: "The project is migrated to OpenTelemetry."})
 	for _, name := range slices.Sorted(maps.Keys(u.created)) {
 		m.patch.Files = append(m.patch.Files, patch.Create(name, u.created[name]))
 		m.step(patch.Step{File: name, Text: "Functions that the migrated code calls."})
@@ -246,7 +246,7 @@ func (m *migration) scriptUnit(ctx context.Context, table *scriptTable, dirs map
 func (u *scriptUnit) add(ctx context.Context, table *scriptTable, name string, source []byte) error {
 	f, err := syntax.Parse(ctx, u.parser, name, syntax.LanguageOf(name), source)
 	if err != nil {
-		return ctx.Err() // otherwise it is not a source file that a review reads
+		return ctx.Err() // skip a file that cannot be parsed
 	}
 	s := &script{
 		unit: u, f: f, table: table, used: map[string]string{}, taken: map[string]bool{}, done: map[*syntax.Node]bool{},
@@ -279,10 +279,10 @@ func (u *scriptUnit) add(ctx context.Context, table *scriptTable, name string, s
 	return nil
 }
 
-// scriptMethods are texts in files of JavaScript and Python that use spans without an import of a library.
+// scriptMethods are method calls in files of JavaScript and Python that use spans without an import of a library.
 var scriptMethods = []string{".setTag(", ".set_tag(", ".finish(", ".startSpan(", ".start_span(", ".start_active_span(", ".addTags(", ".log_kv(", ".setOperationName(", "pan.log(", ".toTraceId(", ".toSpanId("}
 
-// pyMethods are such texts of OpenCensus and py_zipkin in Python.
+// pyMethods are such method calls of OpenCensus and py_zipkin in Python.
 var pyMethods = []string{
 	".add_attribute(", ".add_annotation(", ".end_span(", ".span(", ".add_attribute_to_current_span(", ".set_status(", ".current_span(",
 	".update_binary_annotations(", ".add_sa_binary_annotation(", ".override_span_name(",
@@ -296,7 +296,8 @@ func (s *script) imports() bool {
 	return slices.ContainsFunc(s.f.Imports, func(i syntax.Import) bool { return s.isSource(i.Path) })
 }
 
-// blockAt blocks the unit at a node. It returns the result of a rewrite without text, as fail does.
+// blockAt blocks the unit with a reason for a node, or for the file if the node is nil. It returns "" and false, the
+// result of a failed rewrite.
 func (s *script) blockAt(n *syntax.Node, format string, args ...any) (string, bool) {
 	s.unit.blocked = true
 	line := 0
@@ -310,13 +311,13 @@ func (s *script) blockAt(n *syntax.Node, format string, args ...any) (string, bo
 	return "", false
 }
 
-// fail blocks the unit at a node, and covers the names below it.
+// fail is like blockAt, and marks the names below the node as covered.
 func (s *script) fail(n *syntax.Node, format string, args ...any) (string, bool) {
 	s.mark(n)
 	return s.blockAt(n, format, args...)
 }
 
-// failCall blocks the unit at a call, and marks the names in its callee as covered.
+// failCall is like blockAt, and marks the names in the callee of a call as covered.
 func (s *script) failCall(c *syntax.Node, format string, args ...any) (string, bool) {
 	s.mark(c.Callee())
 	return s.blockAt(c, format, args...)
@@ -351,7 +352,7 @@ func (s *script) run() {
 	s.after = []byte(replace(s.f.Source, 0, len(s.f.Source), edits))
 }
 
-// comments keeps the comments within replaced code, on lines before it.
+// comments returns the edits that keep comments of replaced code, on lines before the code.
 func (s *script) comments(edits []edit) []edit {
 	var kept []edit
 	i := 0
@@ -369,7 +370,7 @@ func (s *script) comments(edits []edit) []edit {
 	return kept
 }
 
-// use returns the name of the API in the file.
+// use returns the name in the file for a name of the API, which it imports.
 func (s *script) use(name string) string {
 	local := name
 	for s.taken[local] {
@@ -405,7 +406,7 @@ func (s *script) text(n *syntax.Node) string {
 	return replace(s.f.Source, n.Start, n.End, s.collect(n))
 }
 
-// receiverText returns the new source of the receiver of a method, with parentheses, "!" and "?" as they are.
+// receiverText returns the new source of the receiver of a method call. It keeps parentheses, "!" and "?".
 func (s *script) receiverText(c *syntax.Node) string {
 	m := c.Callee()
 	s.work += (m.End - m.Start) / 32
@@ -413,7 +414,7 @@ func (s *script) receiverText(c *syntax.Node) string {
 	return strings.TrimSuffix(strings.TrimRight(text, " \t\r\n"), ".")
 }
 
-// collect returns the edits of the calls below a node.
+// collect returns the edits of a node and the nodes below it.
 func (s *script) collect(root *syntax.Node) []edit {
 	var edits []edit
 	stack := []*syntax.Node{root}
@@ -449,7 +450,7 @@ func (s *script) collect(root *syntax.Node) []edit {
 	return edits
 }
 
-// statementEdit removes a statement with its semicolon.
+// statementEdit returns the edit that removes a statement with its semicolon.
 func (s *script) statementEdit(n *syntax.Node) edit {
 	start, end := n.Start, n.End
 	if s.java != nil && n.Kind == syntax.Assign {
@@ -480,7 +481,7 @@ func (s *script) statementEdit(n *syntax.Node) edit {
 	return lineEdit(s.f.Source, start, end)
 }
 
-// isBranch reports whether a statement is a branch or a case without braces.
+// isBranch reports whether a statement is in a branch or a case without braces.
 func (s *script) isBranch(n *syntax.Node) bool {
 	b := n.Parent
 	return s.f.Language != syntax.Python && b != nil && b.Kind == syntax.Block && b.Parent != nil && s.f.Source[b.Start] != '{'
@@ -492,7 +493,7 @@ var (
 	contextNames = regexp.MustCompile(`(?i)(span|parent|wire)_?(ctx|context)$|^zipkin_attrs$`)
 )
 
-// kind returns the kind of a value, as far as the file shows it.
+// kind infers the kind of a value from the file.
 func (s *script) kind(n *syntax.Node) valueKind { return s.kindAt(n, 0) }
 
 func (s *script) kindAt(n *syntax.Node, depth int) valueKind {
@@ -606,7 +607,7 @@ func (s *script) mark(n *syntax.Node) {
 	}
 }
 
-// tagOf returns the value of a key or other constant: a literal, or a constant of a library.
+// tagOf returns the value of a literal, or of a constant of the file or a library, such as a tag key.
 func (s *script) tagOf(n *syntax.Node) (string, bool) {
 	if v, ok := s.f.Known(n); ok {
 		return v, true
@@ -626,7 +627,7 @@ func (s *script) tagOf(n *syntax.Node) (string, bool) {
 	return v, ok
 }
 
-// tagConstants are the constants of tags in JavaScript and Python.
+// tagConstants are the values of tag constants in JavaScript and Python.
 var tagConstants = map[string]string{
 	"SPAN_KIND": "span.kind", "SPAN_KIND_RPC_CLIENT": "client", "SPAN_KIND_RPC_SERVER": "server",
 	"SPAN_KIND_MESSAGING_PRODUCER": "producer", "SPAN_KIND_MESSAGING_CONSUMER": "consumer", "SPAN_KIND_PRODUCER": "producer", "SPAN_KIND_CONSUMER": "consumer",
@@ -641,7 +642,7 @@ var tagConstants = map[string]string{
 	"HTTP_HEADERS": "http_headers", "TEXT_MAP": "text_map", "BINARY": "binary",
 }
 
-// replaced reports whether a name comes from an import that a migration removes.
+// replaced reports whether a name refers to an import that a migration removes.
 func (s *script) replaced(n *syntax.Node, i syntax.Import) bool {
 	if i.Node == nil {
 		return false
@@ -666,13 +667,14 @@ func (s *script) key(n *syntax.Node) string {
 	return s.quote(attributeKey(k))
 }
 
-// ofLibrary reports whether a name or member begins with an import of a source library, or a name taken from one.
+// ofLibrary reports whether a name or member begins with an import of a source library, or with a name destructured
+// from one.
 func (s *script) ofLibrary(n *syntax.Node) bool {
 	_, ok := s.sourceImport(n)
 	return ok
 }
 
-// object returns the literal of a variable that hoistObject has removed, otherwise the node.
+// object returns the literal for a variable that hoistObject has removed, otherwise n.
 func (s *script) object(n *syntax.Node) *syntax.Node {
 	if o := s.inlined[n]; o != nil {
 		return o
@@ -680,7 +682,7 @@ func (s *script) object(n *syntax.Node) *syntax.Node {
 	return n
 }
 
-// partOf returns the call that makes a part of the setup, which is here or in a variable.
+// partOf returns the call that makes a part of the setup: the value of a removed variable, otherwise n.
 func (s *script) partOf(n *syntax.Node) *syntax.Node {
 	if made := s.settings[n.Text]; made != nil && n.Kind == syntax.Name {
 		return made
@@ -688,7 +690,7 @@ func (s *script) partOf(n *syntax.Node) *syntax.Node {
 	return n
 }
 
-// sourceImport returns the import of a source library that a name or member begins with.
+// sourceImport returns the import of a source library with which a name or member begins.
 func (s *script) sourceImport(n *syntax.Node) (syntax.Import, bool) {
 	n = n.Inner(syntax.Member)
 	i, ok := s.f.Imported(n.Text)
@@ -700,7 +702,7 @@ func (s *script) sourceImport(n *syntax.Node) (syntax.Import, bool) {
 	return i, ok && s.isSource(i.Path)
 }
 
-// quote returns a string literal with the quotes that the file prefers.
+// quote returns a string literal with the quotes that prevail in the file.
 func (s *script) quote(v string) string {
 	q := strconv.Quote(v)
 	if bytes.Count(s.f.Source, []byte{'\''}) >= bytes.Count(s.f.Source, []byte{'"'}) && !strings.ContainsAny(v, `'\`) {
@@ -712,8 +714,8 @@ func (s *script) quote(v string) string {
 // startMethods are the methods that start spans.
 var startMethods = []string{"startSpan", "start_span", "start_active_span", "trace"}
 
-// hoist finds the statements of a block that set the kind of a span that the block or its with statement starts, and
-// variables that hold the tags of the next start.
+// hoist finds statements that set the kind of a span, if the same block or its with statement starts the span, and
+// variables that hold the options or tags of the next start. The start sets them instead.
 func (s *script) hoist(block *syntax.Node) {
 	starts := map[string]*syntax.Node{}
 	assign := func(n *syntax.Node) bool {
@@ -802,12 +804,12 @@ func (s *script) hoistObject(n, next *syntax.Node) {
 	}
 }
 
-// commented reports whether a node has comments, which its removal would lose.
+// commented reports whether a node contains comments, which are lost if it is removed.
 func (s *script) commented(n *syntax.Node) bool {
 	return slices.ContainsFunc(s.f.Comments, func(c syntax.Comment) bool { return n.Start <= c.Start && c.End <= n.End })
 }
 
-// alone reports whether an assignment is a statement of its own, whose variable other files do not see.
+// alone reports whether an assignment is a separate statement whose variable is not visible in other files.
 func (s *script) alone(n *syntax.Node) bool {
 	if s.f.Language == syntax.Python {
 		return n.Children[0].Kind == syntax.Name && s.ownLines(n) && (n.Enclosing(syntax.Func) != nil || !s.unit.imported[n.Children[0].Text])
@@ -816,7 +818,7 @@ func (s *script) alone(n *syntax.Node) bool {
 	return s.declares(n.Start) >= 0 && (rest == "" || strings.ContainsAny(rest[:1], ";\r\n/"))
 }
 
-// left blocks the unit for each use of a source library that no edit covers.
+// left blocks the unit for each use of a source library that no edit covers. It returns true if there is none.
 func (s *script) left() bool {
 	names := map[string]syntax.Import{}
 	for _, i := range s.f.Imports {

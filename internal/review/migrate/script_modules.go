@@ -13,7 +13,7 @@ import (
 	"assay/internal/review/syntax"
 )
 
-// moduleName returns the name of a file in imports: its own, or that of its directory.
+// moduleName returns the name of a file in imports: its base name, or the name of its directory for an index file.
 func moduleName(file string) string {
 	name := strings.TrimSuffix(path.Base(file), path.Ext(file))
 	if name == "index" || name == "__init__" {
@@ -28,16 +28,16 @@ var (
 	words     = regexp.MustCompile(`[A-Za-z_][\w]*`)
 )
 
-// addUsers parses the files that import modules which use the library, or which pass these on: a tracer or span of such a
-// module is one of the library.
+// addUsers parses the files that import a module that uses the library, directly or through modules that re-export it:
+// tracers and spans of such modules are of the library.
 func (u *scriptUnit) addUsers(ctx context.Context, table *scriptTable, rest []scriptSource) error {
 	for _, s := range u.files {
 		if s.imports() {
 			u.modules[moduleName(s.f.Path)] = true
 		}
 	}
-	for again := true; again; {
-		again = false
+	for added := true; added; {
+		added = false
 		var left []scriptSource
 		for _, f := range rest {
 			if !u.uses(f) {
@@ -48,7 +48,7 @@ func (u *scriptUnit) addUsers(ctx context.Context, table *scriptTable, rest []sc
 				return err
 			}
 			if name := moduleName(f.name); passesOn(f) && !u.modules[name] {
-				u.modules[name], again = true, true
+				u.modules[name], added = true, true
 			}
 		}
 		rest = left
@@ -56,7 +56,7 @@ func (u *scriptUnit) addUsers(ctx context.Context, table *scriptTable, rest []sc
 	return nil
 }
 
-// uses reports whether a file names one of the modules in an import, or anywhere in Java.
+// uses reports whether a file names one of u.modules: in an import, or anywhere in Java.
 func (u *scriptUnit) uses(f scriptSource) bool {
 	switch syntax.LanguageOf(f.name) {
 	case syntax.Java:
@@ -84,14 +84,14 @@ func (u *scriptUnit) namesModule(source []byte) bool {
 	return slices.ContainsFunc(words.FindAll(source, -1), func(w []byte) bool { return u.modules[string(w)] })
 }
 
-// passesOn reports whether a file exports its imports.
+// passesOn reports whether a file may re-export its imports.
 func passesOn(f scriptSource) bool {
 	base := path.Base(f.name)
 	return strings.HasPrefix(base, "__init__.") || strings.HasPrefix(base, "index.") ||
 		syntax.LanguageOf(f.name) != syntax.Python && (bytes.Contains(f.source, []byte("export {")) || bytes.Contains(f.source, []byte("export *")))
 }
 
-// hasModule reports whether an import is of a module that uses the library.
+// hasModule reports whether an import refers to a module that uses the library.
 func (u *scriptUnit) hasModule(at string) bool {
 	if strings.Contains(at, "/") {
 		return u.modules[path.Base(at)] || u.modules[moduleName(at)]
@@ -99,7 +99,8 @@ func (u *scriptUnit) hasModule(at string) bool {
 	return u.modules[at[strings.LastIndexByte(at, '.')+1:]]
 }
 
-// ofUnit reports whether a value is the result of a function of the file or of a module that uses the library.
+// ofUnit reports whether a value is the result of a function that the file declares or imports from a module that uses
+// the library.
 func (s *script) ofUnit(n *syntax.Node) bool {
 	if d := s.f.Definition(n); n.Kind == syntax.Name && d != nil && d.Kind == syntax.Assign && len(d.Children) == 2 && !n.Within(d) {
 		n = d.Value()
