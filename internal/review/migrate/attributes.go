@@ -4,8 +4,8 @@ package migrate
 
 import "assay/internal/rules/semconv"
 
-// tagKeys are the attributes for tags of OpenTracing, OpenCensus, Zipkin and Datadog that are no attributes of the
-// semantic conventions. Deprecated attributes become their successors.
+// tagKeys maps tags of OpenTracing, OpenCensus, Zipkin and Datadog to attributes, for tags that are not in the semantic
+// conventions.
 var tagKeys = map[string]string{
 	"db.instance":              "db.namespace",
 	"db.type":                  "db.system.name",
@@ -25,7 +25,7 @@ var tagKeys = map[string]string{
 	"sql.query":                "db.query.text",
 }
 
-// leftTags are tags that are no attributes in OpenTelemetry, with the reason why they are left.
+// leftTags maps tags without a counterpart in OpenTelemetry to the reason that steps give.
 var leftTags = map[string]string{
 	"sampling.priority": "a sampler decides when a span starts",
 	"manual.keep":       "a sampler decides when a span starts",
@@ -34,7 +34,7 @@ var leftTags = map[string]string{
 	"service.name":      "a span has the service of its resource",
 }
 
-// attributeKey returns the attribute for the key of a tag.
+// attributeKey returns the attribute for the key of a tag. A deprecated attribute becomes its successor.
 func attributeKey(key string) string {
 	if k := tagKeys[key]; k != "" {
 		return k

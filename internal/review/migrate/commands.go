@@ -14,14 +14,14 @@ import (
 	"assay/internal/review/configfile"
 )
 
-// datadogCommands are the parts of commands that load the tracer of Datadog, by the package that has it.
+// datadogCommands match the parts of commands that load the Datadog tracer, by its package.
 var datadogCommands = map[string]*regexp.Regexp{
 	"dd-trace": regexp.MustCompile(`(?m)^([^#\n]*?)((?:-r|--require|--import|--loader|--experimental-loader)[ =",']+dd-trace\b(?:/[\w./-]+)?|\bdd-trace/[\w./-]+)`),
 	"ddtrace":  regexp.MustCompile(`(?m)^([^#\n]*?)(\bddtrace-run\b)`),
 }
 
-// commands notes the commands of a unit that load the tracer of Datadog, which they no longer find. It reports whether there
-// are some.
+// commands adds a step for each command of the unit that loads the Datadog tracer: the migration removes its package.
+// It reports whether there are any.
 func (u *scriptUnit) commands(library string) bool {
 	found := false
 	for _, name := range u.commandFiles() {
@@ -41,7 +41,8 @@ func (u *scriptUnit) commands(library string) bool {
 	return found
 }
 
-// commandFiles returns the files with commands of a unit: in its directory without nested units, and in those above.
+// commandFiles returns the files that may contain commands of a unit: files below its directory, without nested units,
+// and files directly in a directory above.
 func (u *scriptUnit) commandFiles() []string {
 	above := map[string]bool{u.dir: true}
 	for dir := u.dir; dir != ""; {
@@ -52,7 +53,7 @@ func (u *scriptUnit) commandFiles() []string {
 		dir, _ := nearest(f, u.dirs)
 		return configfile.Candidate(f) && !strings.Contains(path.Base(f), "lock") && (dir == u.dir && within(f, u.dir) || above[directory(f)])
 	})
-	for dir := range maps.Keys(above) { // a review does not list them
+	for dir := range maps.Keys(above) { // reviews do not list Procfiles
 		if name := path.Join(dir, "Procfile"); !slices.Contains(files, name) {
 			files = append(files, name)
 		}
@@ -64,7 +65,8 @@ func (u *scriptUnit) commandFiles() []string {
 // within reports whether a file lies below a directory.
 func within(file, dir string) bool { return dir == "" || strings.HasPrefix(file, dir+"/") }
 
-// onlyCommands notes the commands of a unit that uses the tracer of Datadog without code.
+// onlyCommands adds steps for a unit that depends on the Datadog tracer and does not use it in code: for commands that
+// load it, or for the dependency.
 func (u *scriptUnit) onlyCommands(table *scriptTable) {
 	for _, name := range table.manifests {
 		list, _ := u.dependencies(path.Join(u.dir, name))

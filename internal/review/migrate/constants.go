@@ -7,11 +7,11 @@ import (
 	"go/token"
 )
 
-// maxConstant is the length in bytes of the longest string constant of a module whose types are checked. The check holds
-// the values of constants, and a few lines can double a string many times.
+// maxConstant is the maximum length in bytes of a string constant in files whose types are checked. The type checker
+// holds the values of constants, and a few lines can double a string many times.
 const maxConstant = 1 << 20
 
-// constants has the expressions of the constants of a module by name, whichever package declares them.
+// constants holds the expressions of a module's constants by name, for all packages together.
 type constants struct {
 	values map[string][]ast.Expr
 	sizes  map[string]int // computed; 0 while a name is being computed
@@ -51,10 +51,11 @@ func leaveLargeConstants(files []*goFile) {
 	}
 }
 
-// maxReferences is the number of constants that refer to each other of which the length is known.
+// maxReferences is the maximum depth of references between constants. A constant with deeper references counts as too
+// long.
 const maxReferences = 1000
 
-// size returns an upper bound of the length of a constant, at most somewhat more than maxConstant.
+// size returns an upper bound for the length of a constant in bytes, at most maxConstant+1.
 func (c *constants) size(name string, depth int) int {
 	if n, ok := c.sizes[name]; ok {
 		return n

@@ -22,7 +22,7 @@ func oldPackage(name string) bool {
 	return strings.HasPrefix(name, "@opencensus/") || name == "opencensus" || strings.HasPrefix(name, "opencensus-")
 }
 
-// dependencies returns the dependencies of a manifest, and its source. It returns nil if it cannot be read.
+// dependencies returns the dependencies of a manifest, and its source. It returns nil if the manifest cannot be read.
 func (u *scriptUnit) dependencies(name string) ([]configfile.Dependency, []byte) {
 	if !slices.Contains(u.paths, name) {
 		return nil, nil
@@ -38,7 +38,7 @@ func (u *scriptUnit) dependencies(name string) ([]configfile.Dependency, []byte)
 	return files[0].Dependencies, source
 }
 
-// replacement returns the old dependencies of a manifest, and the needed packages that it lacks.
+// replacement returns the old dependencies of a manifest, and the needed packages that the manifest lacks.
 func (u *scriptUnit) replacement(list []configfile.Dependency) (old []configfile.Dependency, missing []string) {
 	missing = slices.Sorted(maps.Keys(u.packages))
 	for _, d := range list {
@@ -50,7 +50,8 @@ func (u *scriptUnit) replacement(list []configfile.Dependency) (old []configfile
 	return old, missing
 }
 
-// jsonManifest replaces the old dependencies of a package.json where the first of them stands.
+// jsonManifest replaces the old dependencies of a package.json, at the place of the first that is not a development
+// dependency.
 func (u *scriptUnit) jsonManifest(name string) {
 	list, source := u.dependencies(name)
 	if source == nil {
@@ -69,7 +70,7 @@ func (u *scriptUnit) jsonManifest(name string) {
 	var edits []edit
 	for i := 0; i < len(old); {
 		first, replaced := i, i == main
-		for i++; i < len(old) && strings.Trim(string(source[old[i-1].End:old[i].Start]), " \t\r\n") == ","; i++ { // they follow each other
+		for i++; i < len(old) && strings.Trim(string(source[old[i-1].End:old[i].Start]), " \t\r\n") == ","; i++ { // adjacent entries
 			replaced = replaced || i == main
 		}
 		start, end := old[first].Start, old[i-1].End
@@ -82,7 +83,7 @@ func (u *scriptUnit) jsonManifest(name string) {
 			edits = append(edits, edit{start, end, strings.Join(add, separator)})
 			continue
 		}
-		// Remove the entries with the comma after them, or the one before them.
+		// Remove the entries with the comma after them, or with the comma before them.
 		rest := bytes.TrimLeft(source[end:], " \t\r\n")
 		if len(rest) > 0 && rest[0] == ',' {
 			end = len(source) - len(rest) + 1

@@ -26,8 +26,8 @@ const (
 	maxSteps = 1000     // steps of a patch
 )
 
-// Make returns the patch that migrates the units among files. files are sorted paths below root, with slashes. Nothing
-// is executed or fetched. It returns the errors of the context. A file that cannot be read is left with a step.
+// Make returns the patch that migrates the units among files. files are sorted paths below root, with slashes. Make
+// executes and fetches nothing, and skips files that it cannot read. It returns an error only if the context ends.
 func Make(ctx context.Context, root *os.Root, parser *treesitter.Parser, files []string) (*patch.Patch, error) {
 	m := &migration{root: root, parser: parser, paths: files, forms: map[string]form{}}
 	for _, units := range []func(context.Context) error{m.golang, m.scripts} {
@@ -48,19 +48,18 @@ type migration struct {
 	parser *treesitter.Parser
 	paths  []string
 	patch  patch.Patch
-	forms  map[string]form // of files that are not read as they are
+	forms  map[string]form // of files whose text read changes
 }
 
-// form is how a file is written.
+// form is the form of a file that read removes and change restores.
 type form struct {
-	bom  bool // it begins with a byte order mark
+	bom  bool // the file begins with a byte order mark
 	crlf bool // all lines end in CR LF
 }
 
 var byteOrderMark = []byte("\uFEFF")
 
-// read returns the text of a file without a byte order mark, and with lines that end in LF unless their ends differ. change
-// restores the form of the file.
+// read returns the text of a file without its byte order mark. If all lines end in CR LF, they end in LF in the text.
 func (m *migration) read(name string) ([]byte, error) {
 	source, err := patch.Read(m.root, name)
 	var f form
@@ -75,7 +74,7 @@ func (m *migration) read(name string) ([]byte, error) {
 	return source, err
 }
 
-// write returns a text in a form.
+// write restores the form in a text.
 func (f form) write(text []byte) []byte {
 	if f.crlf {
 		text = bytes.ReplaceAll(text, []byte("\n"), []byte("\r\n"))
@@ -86,18 +85,19 @@ func (f form) write(text []byte) []byte {
 	return text
 }
 
-// open adds a step that is left to people.
+// open adds an open step, which is left to people.
 func (m *migration) open(file string, line int, format string, args ...any) {
 	m.step(patch.Step{File: file, Line: line, Text: fmt.Sprintf(format, args...), Open: true})
 }
 
+// step adds a step, unless it is one of the last 100 or there are too many. Make cuts the list to maxSteps.
 func (m *migration) step(s patch.Step) {
 	if !slices.Contains(m.patch.Steps[max(0, len(m.patch.Steps)-100):], s) && len(m.patch.Steps) <= 10*maxSteps {
 		m.patch.Steps = append(m.patch.Steps, s)
 	}
 }
 
-// change adds a file with its new text. It reports whether that differs.
+// change adds a changed file to the patch. It reports whether the text differs.
 func (m *migration) change(name string, before, after []byte) bool {
 	if bytes.Equal(before, after) {
 		return false
@@ -110,7 +110,7 @@ func (m *migration) change(name string, before, after []byte) bool {
 	return true
 }
 
-// shorten returns the first line of a code, of at most 80 characters.
+// shorten returns the first line of code, cut to 80 characters.
 func shorten(code string) string {
 	line, _, more := strings.Cut(code, "\n")
 	if r := []rune(line); len(r) > 80 {
@@ -128,8 +128,7 @@ type edit struct {
 	text       string
 }
 
-// replace applies edits to the range from start to end of a source. The edits are sorted, do not overlap and lie in the
-// range.
+// replace applies edits to source[start:end]. The edits are sorted, do not overlap and lie in the range.
 func replace(source []byte, start, end int, edits []edit) string {
 	var b strings.Builder
 	for _, e := range edits {
@@ -144,7 +143,8 @@ func replace(source []byte, start, end int, edits []edit) string {
 	return b.String()
 }
 
-// replaceLines puts lines in the first of the places and removes the other places, with their lines if these are empty then.
+// replaceLines returns the edits that put lines in the first of the places and remove the other places, with their
+// lines if nothing else is on them.
 func replaceLines(source []byte, places [][]int, lines []string) (edits []edit) {
 	for i, p := range places {
 		if i == 0 && len(lines) > 0 {
@@ -156,12 +156,12 @@ func replaceLines(source []byte, places [][]int, lines []string) (edits []edit) 
 	return edits
 }
 
-// sortEdits puts insertions before the edit that begins at their place.
+// sortEdits sorts edits by offset. Insertions come before an edit that begins at the same offset.
 func sortEdits(edits []edit) {
 	slices.SortStableFunc(edits, func(a, b edit) int { return cmp.Or(a.start-b.start, a.end-b.end) })
 }
 
-// nearest returns the longest of the sorted directories that a path lies in.
+// nearest returns the nearest directory above a path that is one of dirs, and whether there is one.
 func nearest(name string, dirs map[string]bool) (string, bool) {
 	for dir := range configfile.Above(path.Dir(name)) {
 		if dirs[dir] {
@@ -171,7 +171,7 @@ func nearest(name string, dirs map[string]bool) (string, bool) {
 	return "", dirs[""]
 }
 
-// manifests returns the directories that hold a file of one of the names.
+// manifests returns the directories that contain a file with one of the names.
 func (m *migration) manifests(names ...string) map[string]bool {
 	dirs := map[string]bool{}
 	for _, f := range m.paths {
@@ -182,7 +182,7 @@ func (m *migration) manifests(names ...string) map[string]bool {
 	return dirs
 }
 
-// outermost returns the directories that lie in no other of them.
+// outermost returns the directories that are not below another one of dirs.
 func outermost(dirs map[string]bool) map[string]bool {
 	out := map[string]bool{}
 	for dir := range dirs {
@@ -201,7 +201,7 @@ func directory(name string) string {
 	return ""
 }
 
-// sources returns the files of languages by the unit that they belong to. Files of no unit have the unit "".
+// sources returns the files of languages by their unit. Files outside of units are under "".
 func (m *migration) sources(units map[string]bool, languages ...syntax.Language) map[string][]string {
 	out := map[string][]string{}
 	for _, f := range m.paths {

@@ -2,8 +2,8 @@
 
 package migrate
 
-// The versions that manifests get. The tests run those of Go modules and npm packages; the Go modules were current in
-// November 2026, and the npm packages the newest for Node.js 20.
+// The versions for manifests. The tests run the versions of Go modules and npm packages. The Go modules were current in
+// November 2026; the npm packages were the newest for Node.js 20.
 
 // goVersions are the versions of Go modules.
 var goVersions = map[string]string{
@@ -22,8 +22,8 @@ var npmVersions = map[string]string{
 	"@opentelemetry/sdk-trace-node":           "^2.12.0",
 }
 
-// pypiVersions are the versions of Python packages: the oldest with the functions that the migrated code calls, as their registry
-// was not read.
+// pypiVersions are the versions of Python packages: the oldest versions with the functions that the migrated code
+// calls.
 var pypiVersions = map[string]string{
 	"opentelemetry-api":                      ">=1.23",
 	"opentelemetry-distro":                   ">=0.44b0",
@@ -32,7 +32,7 @@ var pypiVersions = map[string]string{
 	"opentelemetry-sdk":                      ">=1.23",
 }
 
-// mavenVersions are the versions of Maven artifacts: those that the Java agent of an instrumentation run contains.
+// mavenVersions are the versions of Maven artifacts, as contained in the Java agent of an instrumentation run.
 var mavenVersions = map[string]string{
 	"io.opentelemetry:opentelemetry-api":                         "1.62.0",
 	"io.opentelemetry:opentelemetry-exporter-otlp":               "1.62.0",
