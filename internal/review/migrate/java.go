@@ -9,7 +9,7 @@ import (
 	"assay/internal/review/syntax"
 )
 
-// javaLibraryPackages are the packages of the source libraries.
+// javaLibraryPackages are the package prefixes of the source libraries.
 var javaLibraryPackages = []string{"io.opentracing", "io.jaegertracing", "io.opencensus", "brave", "zipkin2", "datadog.trace"}
 
 func javaTable() *scriptTable {
@@ -29,18 +29,18 @@ func javaTable() *scriptTable {
 
 // javaRow is the replacement of a method of a source library.
 type javaRow struct {
-	result string // type of the call
-	// to is the new call. "$r" is the receiver, "$0" an argument, "@Name" a class of javaTargets, "$scope" the name of the
-	// tracer. A row without to and as is in no table, but the type of its call is known.
+	result string // type of the result of the call
+	// to is the new call. "$r" is the receiver, "$0" an argument, "@Name" a class of javaTargets, "$scope" the name of
+	// the tracer. A row without to and as has no replacement, and only gives the type of the result.
 	to  string
 	as  func(s *script, c *syntax.Node) (string, bool)
-	doc string // of a row with as
+	doc string // replacement in the documentation, for a row with as
 }
 
-// javaSource is a class of a source library. Its uses in types become another class.
+// javaSource is a class of a source library.
 type javaSource struct {
-	to    string // "" if a use in a type is in no table
-	super string
+	to    string // replacement in types, "" for none
+	super string // superclass, "" for none
 }
 
 // javaTargets are the packages of the classes that rows name.
@@ -61,7 +61,7 @@ var javaTargets = map[string]string{
 	"TimeUnit":            "java.util.concurrent",
 }
 
-// javaRowOf returns the row of a method with a number of arguments, of a class or its superclasses, or nil.
+// javaRowOf returns the row of a method with a number of arguments in a class or its superclasses, or nil.
 func javaRowOf(class, method string, arguments int) *javaRow {
 	for class != "" {
 		if row, ok := javaRows[class+"."+method+"/"+strconv.Itoa(arguments)]; ok {
@@ -72,7 +72,8 @@ func javaRowOf(class, method string, arguments int) *javaRow {
 	return nil
 }
 
-// javaUse returns the name of a class of OpenTelemetry or the JDK in the file.
+// javaUse returns the name in the file for a class of OpenTelemetry or the JDK. It is qualified if the file uses the
+// simple name for another class.
 func (s *script) javaUse(name string) string {
 	from := javaTargets[name]
 	class := from + "." + name
@@ -95,7 +96,7 @@ func (s *script) javaUse(name string) string {
 	return name
 }
 
-// javaScope returns the name of the instrumentation scope: the package.
+// javaScope returns the name of the instrumentation scope: the package, or the file name in the default package.
 func (s *script) javaScope() string {
 	if s.f.Package != "" {
 		return strconv.Quote(s.f.Package)
@@ -140,7 +141,7 @@ func (s *script) expand(to string, c *syntax.Node) string {
 	return b.String()
 }
 
-// javaReceiverText returns the new source of the receiver of a method, with the line break before its dot.
+// javaReceiverText returns the new source of the receiver of a method call, with the line break before its dot.
 func (s *script) javaReceiverText(c *syntax.Node) string {
 	m := c.Callee()
 	s.work += (m.End - m.Start) / 32
@@ -148,7 +149,7 @@ func (s *script) javaReceiverText(c *syntax.Node) string {
 	return strings.TrimSuffix(text, ".")
 }
 
-// javaUnknown are methods that only spans and tracers are likely to have.
+// javaUnknown maps methods that are rare outside of spans and tracers to their number of arguments.
 var javaUnknown = map[string]int{"buildSpan": 1, "activateSpan": 1, "activeSpan": 0, "asChildOf": 1, "setTag": 2, "setOperationName": 1, "setBaggageItem": 2, "ignoreActiveSpan": 0, "nextSpan": 0, "withSpanInScope": 1, "putAttribute": 2}
 
 func javaCall(s *script, n *syntax.Node) (string, bool) {
@@ -189,7 +190,7 @@ func javaCall(s *script, n *syntax.Node) (string, bool) {
 	return "", false
 }
 
-// isLibrary reports whether a type is of a source library.
+// isLibrary reports whether a type belongs to a source library.
 func isLibrary(s *script, t string) bool {
 	return s.isSource(strings.TrimPrefix(t, "class "))
 }
@@ -232,7 +233,8 @@ func (s *script) javaInvoke(c *syntax.Node) (string, bool) {
 	return "", false
 }
 
-// suspect reports whether a method may be one that changes, of a variable without a type: a parameter of a lambda, or var.
+// suspect reports whether a call on a variable of unknown type, such as a lambda parameter, may be of a library method
+// that the migration changes.
 func (s *script) suspect(receiver *syntax.Node, name string, arguments int) bool {
 	if receiver.Kind != syntax.Name {
 		return false
@@ -248,7 +250,7 @@ func (s *script) suspect(receiver *syntax.Node, name string, arguments int) bool
 	return false
 }
 
-// passed blocks the unit if a call hands a value of a source library to code that is not read.
+// passed blocks the unit if a call passes a value of a source library to code outside of the unit and the JDK.
 func (s *script) passed(c *syntax.Node) {
 	for _, a := range c.Args() {
 		if a.Kind == syntax.Call || a.Kind == syntax.Name || a.Kind == syntax.Member || a.Kind == syntax.New {
@@ -260,7 +262,7 @@ func (s *script) passed(c *syntax.Node) {
 	}
 }
 
-// javaReads reports whether a call is of a method of the unit, or of the JDK.
+// javaReads reports whether a call is of the unit, the JDK or a statically imported test library.
 func (s *script) javaReads(c *syntax.Node) bool {
 	if c.Kind == syntax.New {
 		name := s.javaType(s.f.Code(c.Callee()))
@@ -277,7 +279,7 @@ func (s *script) javaReads(c *syntax.Node) bool {
 	return s.ofJDK(strings.TrimPrefix(s.typeOf(receiver), "static "))
 }
 
-// ofJDK reports whether a class, by its simple name, is imported from the JDK or of java.lang.
+// ofJDK reports whether a simple name is of a class in java.lang, or imported from the JDK.
 func (s *script) ofJDK(name string) bool {
 	if i, ok := s.f.Imported(name); ok {
 		return strings.HasPrefix(i.Path, "java.")

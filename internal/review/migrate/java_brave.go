@@ -80,14 +80,14 @@ func init() {
 		braveContext + ".traceIdString/0":        {result: "String", as: func(s *script, c *syntax.Node) (string, bool) { return s.javaID(c, "getTraceId") }, doc: "`span.getSpanContext().getTraceId()`"},
 		braveContext + ".spanIdString/0":         {result: "String", as: func(s *script, c *syntax.Node) (string, bool) { return s.javaID(c, "getSpanId") }, doc: "`span.getSpanContext().getSpanId()`"},
 	})
-	// The classes that only a setup uses.
+	// Classes that only setups use.
 	for _, class := range []string{"brave.AsyncZipkinSpanHandler", "brave.ZipkinSpanHandler", "urlconnection.URLConnectionSender", "okhttp3.OkHttpSender"} {
 		javaClasses["zipkin2.reporter."+class] = javaSource{}
 		javaRows["zipkin2.reporter."+class+".create/1"] = javaRow{result: "zipkin2.reporter." + class, doc: nothing}
 	}
 }
 
-// braveStart rewrites tracer.nextSpan().name(name).start(): a span of Brave is its own builder.
+// braveStart rewrites tracer.nextSpan().name(name).start(). In Brave, a span is also its builder.
 func braveStart(s *script, c *syntax.Node) (string, bool) {
 	calls := chain(c)
 	root := len(calls) - 1
@@ -162,7 +162,7 @@ func (s *script) gap(c *syntax.Node) string {
 	return ""
 }
 
-// braveScopedSpan rewrites ScopedSpan span = tracer.startScopedSpan(name), and the try statement that follows.
+// braveScopedSpan rewrites ScopedSpan span = tracer.startScopedSpan(name), and the try statement after it.
 func braveScopedSpan(s *script, c *syntax.Node) (string, bool) {
 	unknown := func() (string, bool) {
 		return s.fail(c, "startScopedSpan is in the table with a try statement that follows it and finishes the span in finally.")

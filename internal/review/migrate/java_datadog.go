@@ -11,7 +11,7 @@ import (
 	"assay/internal/review/syntax"
 )
 
-// The classes of the Datadog tracer. Its spans are spans of OpenTracing.
+// The classes of the Datadog tracer. Its spans have OpenTracing's types.
 const (
 	datadogTrace       = "datadog.trace.api.Trace"
 	datadogTags        = "datadog.trace.api.DDTags"
@@ -38,7 +38,8 @@ func javaCorrelation(s *script, c *syntax.Node) (string, bool) {
 	return s.expand("@Span.current().getSpanContext()."+c.Callee().Text+"()", c), true
 }
 
-// javaAnnotation rewrites @Trace(operationName = name), if the Java agent of OpenTelemetry reads its successor.
+// javaAnnotation rewrites @Trace(operationName = name) to @WithSpan(name), if programs run with the Java agent of
+// OpenTelemetry, which reads @WithSpan.
 func (s *script) javaAnnotation(n *syntax.Node) (string, bool) {
 	name := n.Children[0]
 	var args []*syntax.Node

@@ -12,10 +12,10 @@ import (
 	"assay/internal/review/syntax"
 )
 
-// javaImport is an import statement that can be replaced with its line.
+// javaImport matches an import statement that can be replaced.
 var javaImport = regexp.MustCompile(`^import\s+(?:static\s+)?[\w$.]+(?:\s*\.\s*\*)?\s*;$`)
 
-// javaRename makes the edits for the types of the source libraries, before the calls are rewritten.
+// javaRename adds the edits that rename types of the source libraries. It runs before calls are rewritten.
 func (s *script) javaRename() {
 	for _, r := range s.java.refs {
 		if r.node != nil || !r.known {
@@ -51,7 +51,7 @@ func javaImports(s *script) ([]edit, bool) {
 	}
 	var edits []edit
 	first, last := -1, 0
-	plain := false // whether the first import is no static one
+	plain := false // whether first is not a static import
 	for k, i := range s.f.Imports {
 		at := s.java.imports[k]
 		last = max(last, at[1])
@@ -80,7 +80,7 @@ func javaImports(s *script) ([]edit, bool) {
 	text := strings.Join(lines, "\n")
 	if first >= 0 {
 		edits[first] = edit{edits[first].start, edits[first].end, text + "\n"}
-		if source[edits[first].end-1] != '\n' { // something else is on the line
+		if source[edits[first].end-1] != '\n' { // other code is on the line
 			edits[first].text = text
 		}
 		return edits, true

@@ -61,14 +61,15 @@ func init() {
 
 // javaSetup holds the settings of a configuration of the Jaeger client or of Brave.
 type javaSetup struct {
-	service  *syntax.Node // nil if the environment names it
-	sampler  string       // the type, "" if the environment names it
+	service  *syntax.Node // nil if it comes from the environment
+	sampler  string       // the type, "" if it comes from the environment
 	param    *syntax.Node
-	constant string         // of the sampler const, "" if param has it
-	locals   []*syntax.Node // declarations of variables that hold parts of it, and the calls that close them
+	constant string         // parameter of the sampler const, "" if param holds it
+	locals   []*syntax.Node // declarations of variables for parts, and calls that close them
 }
 
-// javaSetups reads the configurations of the Jaeger client and of Brave in a file, and removes the variables that hold their parts.
+// javaSetups reads the configurations of the Jaeger client and of Brave in a file, and removes the variables for their
+// parts.
 func (s *script) javaSetups() {
 	for c := range s.f.Root.All(syntax.Call) {
 		if len(c.Args()) != 0 {
@@ -97,7 +98,7 @@ func (s *script) javaSetups() {
 	}
 }
 
-// read reads a configuration, or a part of one.
+// read reads a configuration or a part of one. It returns false if the tables do not have all of it.
 func (j *javaSetup) read(s *script, n *syntax.Node, depth int) bool {
 	if depth > 100 {
 		return false
@@ -179,7 +180,7 @@ func (j *javaSetup) read(s *script, n *syntax.Node, depth int) bool {
 	return false
 }
 
-// sample sets the sampler.
+// sample sets the sampler. It returns false if its name is unknown.
 func (j *javaSetup) sample(s *script, name, param *syntax.Node) bool {
 	var ok bool
 	j.sampler, ok = s.javaKnown(name)
@@ -187,7 +188,7 @@ func (j *javaSetup) sample(s *script, name, param *syntax.Node) bool {
 	return ok
 }
 
-// isDeclaration reports whether an assignment is the only declaration of its statement.
+// isDeclaration reports whether an assignment declares a local variable.
 func isDeclaration(d *syntax.Node) bool {
 	return d.Parent != nil && d.Parent.Kind == syntax.Block && d.Type != ""
 }
@@ -197,7 +198,8 @@ func javaNewTracer(s *script, c *syntax.Node) (string, bool) {
 	return sdk + ".getTracer(" + s.javaScope() + ")", ok
 }
 
-// newSDK returns the call of an added class that sets up the SDK with the settings of a configuration.
+// newSDK returns the call of an added class that sets up the SDK with the settings of a tracer. It adds the class to
+// the unit.
 func (s *script) newSDK(c *syntax.Node) (string, bool) {
 	setup := s.java.setups[c]
 	if setup == nil {
@@ -293,7 +295,7 @@ func javaClose(s *script, c *syntax.Node) (string, bool) {
 	return "", true
 }
 
-// javaGlobalTracer rewrites GlobalTracer.get(). OpenTelemetry's global instance is fixed when it is read first.
+// javaGlobalTracer rewrites GlobalTracer.get(). GlobalOpenTelemetry cannot be set after its first use.
 func javaGlobalTracer(s *script, c *syntax.Node) (string, bool) {
 	if d := c.Parent; s.unit.java.setups > 0 && d.Kind == syntax.Assign && d.Parent.Kind == syntax.Class {
 		before := s.f.Source[:d.Start]
@@ -307,7 +309,8 @@ func javaGlobalTracer(s *script, c *syntax.Node) (string, bool) {
 	return s.expand("@GlobalOpenTelemetry.getTracer($scope)", c), true
 }
 
-// javaResource rewrites try (Tracer tracer = ...) { ... }: the SDK is shut down with the JVM.
+// javaResource rewrites try (Tracer tracer = ...) { ... } to a block without the resource: the SDK is shut down with
+// the JVM.
 func (s *script) javaResource(n *syntax.Node) (string, bool) {
 	body := n.Body()
 	for i, r := range n.Children[:len(n.Children)-1] {

@@ -14,10 +14,11 @@ import (
 	"assay/internal/review/configfile"
 )
 
-// javaManifests are the files of a build of Maven or Gradle. A build with modules is one unit.
+// javaManifests are the build files of Maven and Gradle. A build with modules is one unit.
 var javaManifests = []string{"pom.xml", "build.gradle", "build.gradle.kts"}
 
-// javaOld are the groups of the artifacts that a migration replaces, javaKept the groups of artifacts that depend on them.
+// javaOld are prefixes of the artifacts that a migration replaces. javaKept are prefixes of artifacts that depend on
+// them and have no replacement.
 var (
 	javaOld  = []string{"io.opentracing:", "io.jaegertracing:", "io.opencensus:opencensus-api", "io.opencensus:opencensus-impl", "io.zipkin.brave:brave", "io.zipkin.reporter2:", "com.datadoghq:dd-trace-api", "com.datadoghq:dd-trace-ot"}
 	javaKept = []string{"io.opentracing.contrib:", "io.opencensus:opencensus-contrib-", "io.opencensus:opencensus-exporter-", "io.zipkin.brave:brave-instrumentation-"}
@@ -54,7 +55,7 @@ func javaManifest(u *scriptUnit) {
 		}
 	}
 	var files []string
-	kept := false // a dependency whose version a BOM of an old library may manage
+	kept := false // whether a dependency stays whose version the BOM of an old library may manage
 	for _, name := range u.paths {
 		if base := path.Base(name); (slices.Contains(javaManifests, base) || base == "libs.versions.toml") && (u.dir == "" || strings.HasPrefix(name, u.dir+"/")) {
 			files = append(files, name)
@@ -108,7 +109,7 @@ func javaManifest(u *scriptUnit) {
 	}
 }
 
-// ofGroups reports whether the name of an artifact begins with one of the texts.
+// ofGroups reports whether the name of an artifact begins with one of groups.
 func ofGroups(groups []string, name string) bool {
 	return slices.ContainsFunc(groups, func(g string) bool { return strings.HasPrefix(name, g) })
 }
@@ -118,8 +119,8 @@ func versioned(artifacts []string) []string {
 	return lists.Map(artifacts, func(a string) string { return a + ":" + mavenVersions[a] })
 }
 
-// pomEdits replaces the elements of dependencies in a POM. Management of versions is removed, as the new dependencies
-// have theirs.
+// pomEdits replaces the elements of dependencies in a POM, and removes them from dependencyManagement: the new
+// dependencies have versions.
 func pomEdits(source []byte, old []configfile.Dependency, add []string) ([]byte, bool) {
 	var edits []edit
 	placed := len(add) == 0
@@ -156,7 +157,7 @@ func pomEdits(source []byte, old []configfile.Dependency, add []string) ([]byte,
 	return after, err == nil && (placed || onlyManaged(source, old))
 }
 
-// onlyManaged reports whether all dependencies stand in the management of versions, or are for tests.
+// onlyManaged reports whether all dependencies are in dependencyManagement or for tests.
 func onlyManaged(source []byte, old []configfile.Dependency) bool {
 	return !slices.ContainsFunc(old, func(d configfile.Dependency) bool {
 		before := source[:d.Start]
@@ -193,5 +194,5 @@ func gradleEdits(source []byte, old []configfile.Dependency, add []string) ([]by
 	return []byte(replace(source, 0, len(source), edits)), placed
 }
 
-// javaSetupPackages are the artifacts that the setup of a tracer needs.
+// javaSetupPackages are the artifacts that OpenTelemetrySetup needs.
 var javaSetupPackages = []string{"io.opentelemetry:opentelemetry-exporter-otlp", "io.opentelemetry:opentelemetry-sdk-extension-autoconfigure"}

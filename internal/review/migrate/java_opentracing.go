@@ -117,7 +117,7 @@ func init() { // the rows refer to functions that refer to the rows
 	})
 }
 
-// javaKnown returns the value of a literal, of a constant of the file, or of a source library.
+// javaKnown returns the value of a literal, or of a constant of the file or a source library.
 func (s *script) javaKnown(n *syntax.Node) (string, bool) {
 	if v, ok := s.f.Known(n); ok {
 		return v, true
@@ -155,7 +155,7 @@ func javaKeyOf(s *script, c *syntax.Node) (string, bool) {
 	return strconv.Quote(attributeKey(k)), true
 }
 
-// javaTagged returns the span, the key and the value of span.setTag(key, value), tag.set(span, value) and of
+// javaTagged returns the span, the key and the value of span.setTag(key, value), tag.set(span, value) and
 // builder.withTag(key, value).
 func (s *script) javaTagged(c *syntax.Node) (span, key, value *syntax.Node) {
 	receiver, name := c.Method()
@@ -219,7 +219,7 @@ func (s *script) javaTag(c *syntax.Node, builder bool) (string, bool) {
 	return text + ".setAttribute(" + s.javaKey(key) + ", " + s.text(value) + ")", true
 }
 
-// chain returns the calls of a chain before a call, the nearest first.
+// chain returns the calls before a call in its chain, nearest first.
 func chain(c *syntax.Node) []*syntax.Node {
 	var calls []*syntax.Node
 	for {
@@ -232,7 +232,7 @@ func chain(c *syntax.Node) []*syntax.Node {
 	}
 }
 
-// hasParent reports whether a chain of a builder sets a parent.
+// hasParent reports whether one of the calls on a builder sets a parent.
 func hasParent(calls []*syntax.Node) bool {
 	return slices.ContainsFunc(calls, func(c *syntax.Node) bool {
 		_, name := c.Method()
@@ -240,7 +240,7 @@ func hasParent(calls []*syntax.Node) bool {
 	})
 }
 
-// onlyParent blocks the unit if a call that sets a parent is not the only one of its builder.
+// onlyParent reports whether a call is the only one that sets a parent of its builder. Otherwise it blocks the unit.
 func (s *script) onlyParent(c *syntax.Node) bool {
 	calls := chain(c)
 	if hasParent(calls) {
@@ -304,7 +304,7 @@ func javaReference(s *script, c *syntax.Node) (string, bool) {
 	return s.javaReceiverText(c) + ".setParent(" + context + ")", ok
 }
 
-// javaRoot rewrites ignoreActiveSpan(), which matters only without a parent. A parent that is set later replaces it.
+// javaRoot rewrites ignoreActiveSpan(), which has no effect with a parent. A later setParent overrides setNoParent.
 func javaRoot(s *script, c *syntax.Node) (string, bool) {
 	if hasParent(chain(c)) {
 		return s.javaReceiverText(c), true
@@ -337,7 +337,7 @@ func (s *script) javaID(c *syntax.Node, method string) (string, bool) {
 	return s.javaUse("Span") + ".fromContext(" + s.javaReceiverText(c) + ").getSpanContext()." + method + "()", true
 }
 
-// javaCarrier returns the map of new TextMapAdapter(map), for a format of text.
+// javaCarrier returns the source of the map in new TextMapAdapter(map). The format must be a text format.
 func (s *script) javaCarrier(format, carrier *syntax.Node, adapters ...string) (string, bool) {
 	if v, _ := s.javaKnown(format); v != "text" {
 		return s.fail(format, "The format %s is in no table.", s.brief(format))
@@ -406,22 +406,22 @@ enum MapTextMapGetter implements TextMapGetter<Map<String, String>> {
 }
 `
 
-// javaLog rewrites span.log(event), span.log(fields) and those with a time.
+// javaLog rewrites span.log(event) and span.log(fields), with or without a time.
 func javaLog(s *script, c *syntax.Node) (string, bool) {
 	args := c.Args()
 	time := ""
 	if len(args) == 2 {
 		time = ", " + s.text(args[0]) + ", " + s.javaUse("TimeUnit") + ".MICROSECONDS"
 	}
-	what := args[len(args)-1]
-	if s.typeOf(what) == "String" {
-		return s.javaReceiverText(c) + ".addEvent(" + s.text(what) + time + ")", true
+	content := args[len(args)-1]
+	if s.typeOf(content) == "String" {
+		return s.javaReceiverText(c) + ".addEvent(" + s.text(content) + time + ")", true
 	}
-	fields, ok := javaPairs(what)
+	fields, ok := javaPairs(content)
 	if !ok {
 		return s.fail(c, "The fields of log are no literal map.")
 	}
-	s.mark(what.Callee())
+	s.mark(content.Callee())
 	event, exception := strconv.Quote("log"), ""
 	for i := 0; i < len(fields); i += 2 {
 		if k, _ := s.javaKnown(fields[i]); k == "error.object" {
@@ -494,7 +494,7 @@ func javaPairs(n *syntax.Node) ([]*syntax.Node, bool) {
 	return nil, false
 }
 
-// javaNull rewrites comparisons of spans with null: a span or context that OpenTelemetry returns is never null.
+// javaNull rewrites comparisons of spans with null. OpenTelemetry returns an invalid span or context instead of null.
 func (s *script) javaNull(n *syntax.Node) (string, bool) {
 	if n.Text != "==" && n.Text != "!=" || len(n.Children) != 2 {
 		return "", false

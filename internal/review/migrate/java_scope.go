@@ -9,7 +9,8 @@ import (
 	"assay/internal/review/syntax"
 )
 
-// javaHoist finds the statements of a block that set the kind of a span that was started before them.
+// javaHoist finds the statements of a block that set the kind of a span after its start. The start sets the kind
+// instead.
 func javaHoist(s *script, block *syntax.Node) {
 	for _, n := range block.Children {
 		if n.Kind != syntax.Call || len(n.Args()) != 2 {
@@ -33,7 +34,7 @@ func javaHoist(s *script, block *syntax.Node) {
 	}
 }
 
-// javaStarted returns the call that starts a span, if each run of a block follows it.
+// javaStarted returns the call that starts a span, if each run of a block follows a start, or nil.
 func (s *script) javaStarted(span, block *syntax.Node) *syntax.Node {
 	method := "start"
 	if span.Kind == syntax.Call {
@@ -69,8 +70,8 @@ func (s *script) javaStarted(span, block *syntax.Node) *syntax.Node {
 	return d.Value()
 }
 
-// javaStartActive rewrites try (Scope scope = builder.startActive(true)) { ... }, and startScopedSpan() of OpenCensus:
-// OpenTelemetry has no scope that ends its span.
+// javaStartActive rewrites try (Scope scope = builder.startActive(true)) { ... }, and startScopedSpan() of OpenCensus.
+// A scope of OpenTelemetry does not end its span.
 func javaStartActive(s *script, c *syntax.Node) (string, bool) {
 	unknown := func() (string, bool) {
 		return s.fail(c, "%s outside of the first resource of a try statement is in no table.", c.Callee().Text)
@@ -109,7 +110,7 @@ func javaStartActive(s *script, c *syntax.Node) (string, bool) {
 	return name + ".makeCurrent()", true
 }
 
-// newLocal returns a name for the span or scope of a declared scope or span, which its function does not have.
+// newLocal returns an unused name for an added variable: the span of a declared scope, or the scope of a declared span.
 func (s *script) newLocal(d *syntax.Node, name string) string {
 	f := d.Enclosing(syntax.Func)
 	names := s.java.locals[f]
@@ -127,7 +128,7 @@ func (s *script) newLocal(d *syntax.Node, name string) string {
 	return name
 }
 
-// insert adds an edit around a statement.
+// insert adds an edit to j.more, in order.
 func (j *javaFile) insert(e edit) {
 	j.more = append(j.more, e)
 	sortEdits(j.more)

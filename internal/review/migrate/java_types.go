@@ -15,26 +15,26 @@ import (
 	"assay/internal/review/syntax"
 )
 
-// javaFile is a Java file and the data that the migration has collected of it.
+// javaFile holds the data that the migration collects about a Java file.
 type javaFile struct {
 	refs    []javaRef                                  // uses of classes of source libraries
-	idents  map[string]bool                            // identifiers outside of imports that are no such uses
-	more    []edit                                     // of types, and of the statements around a scope
-	blocks  map[*syntax.Node]map[string][]*syntax.Node // declarations by the node that holds them
-	types   map[*syntax.Node]string
-	scopes  map[*syntax.Node]string          // variables of spans by the scope that started them
-	locals  map[*syntax.Node]map[string]bool // names of these variables by function
-	imports [][2]int                         // ranges of the import statements
-	setups  map[*syntax.Node]*javaSetup      // of the Jaeger client, by the call that makes a tracer
-	removed [][2]int                         // ranges of statements that are removed
+	idents  map[string]bool                            // other identifiers outside of imports
+	more    []edit                                     // edits of types, and around statements with scopes
+	blocks  map[*syntax.Node]map[string][]*syntax.Node // declarations by name, by the node that holds them
+	types   map[*syntax.Node]string                    // of expressions, set by typeOf
+	scopes  map[*syntax.Node]string                    // names of added variables, by the declaration they belong to
+	locals  map[*syntax.Node]map[string]bool           // names of added variables, by function
+	imports [][2]int                                   // ranges of the import statements
+	setups  map[*syntax.Node]*javaSetup                // of the Jaeger client or Brave, by the call that makes a tracer
+	removed [][2]int                                   // ranges of statements that are removed
 }
 
 // javaRef is a use of a class of a source library.
 type javaRef struct {
-	class      string // with its package
+	class      string // qualified name
 	start, end int
-	known      bool
-	node       *syntax.Node // in an expression; nil in a type
+	known      bool         // a table has the class
+	node       *syntax.Node // set in an expression, nil in a type
 }
 
 // javaUnit has the classes of a build by their simple names.
@@ -43,7 +43,7 @@ type javaUnit struct {
 	methods map[string]bool // names of the methods that files of the unit declare
 	used    map[string]bool // classes of source libraries that files of the unit name
 	setups  int             // calls that make a tracer
-	agent   *bool           // whether a deployment file starts the Java agent of OpenTelemetry, if that is known
+	agent   *bool           // set by hasJavaAgent
 }
 
 // javaClass is a class of a unit.
@@ -98,11 +98,10 @@ func javaPrepare(u *scriptUnit) bool {
 	return relevant
 }
 
-// maxOthers bounds the files and directories that are looked at for other languages.
+// maxOthers is the maximum number of files and directories that javaOthers visits.
 const maxOthers = 50_000
 
-// javaOthers blocks a unit whose files in other languages of the JVM use a source library. The review does not list
-// such files.
+// javaOthers blocks a unit whose files in other JVM languages use a source library. Reviews do not list such files.
 func (u *scriptUnit) javaOthers() {
 	seen := 0
 	_ = fs.WalkDir(u.root.FS(), cmp.Or(u.dir, "."), func(name string, d fs.DirEntry, err error) error {
@@ -110,7 +109,7 @@ func (u *scriptUnit) javaOthers() {
 			return fs.SkipAll
 		}
 		switch {
-		case err != nil: // a review names it
+		case err != nil: // reviews report unreadable files
 			return nil //nolint:nilerr // continue with the other files
 		case d.IsDir() && slices.Contains([]string{".git", ".gradle", "build", "node_modules", "target"}, d.Name()):
 			return fs.SkipDir
@@ -125,8 +124,8 @@ func (u *scriptUnit) javaOthers() {
 	})
 }
 
-// javaBuilds returns the directories of the builds, of those that hold build files. A file with the settings of Gradle,
-// which the review does not list, makes those below it one build.
+// javaBuilds returns the root directories of the builds for the directories with build files. Gradle settings make all
+// build files below them one build; reviews do not list settings files.
 func (m *migration) javaBuilds(dirs map[string]bool) map[string]bool {
 	all := maps.Clone(dirs)
 	for dir := range dirs {
@@ -139,7 +138,7 @@ func (m *migration) javaBuilds(dirs map[string]bool) map[string]bool {
 	return outermost(all)
 }
 
-// hasSettings reports whether a directory has the settings of Gradle.
+// hasSettings reports whether a directory contains Gradle settings.
 func (m *migration) hasSettings(dir string) bool {
 	return slices.ContainsFunc([]string{"settings.gradle", "settings.gradle.kts"}, func(name string) bool {
 		info, err := m.root.Stat(path.Join(dir, name))
@@ -150,7 +149,8 @@ func (m *migration) hasSettings(dir string) bool {
 // javaToken matches a comment, a text block, a string, a character, a word or any other character.
 var javaToken = regexp.MustCompile(`(?s)//[^\n]*|/\*.*?(?:\*/|\z)|"""(?:\\.|[^\\])*?(?:"""|\\?\z)|"(?:\\.|[^"\\\n])*["\n]?|'(?:\\.|[^'\\\n])*['\n]?|([\w$[:^ascii:]]+)|[^ \t\r\n]`)
 
-// javaTokens yields the identifiers of a source, outside of comments and strings. dotted is set if one follows a dot.
+// javaTokens yields the identifiers of a source outside of comments and strings. dotted reports whether the identifier
+// follows a dot.
 func javaTokens(source []byte, yield func(start, end int, dotted bool)) {
 	last := byte(0)
 	for _, m := range javaToken.FindAllSubmatchIndex(source, -1) {
@@ -216,7 +216,8 @@ func (s *script) javaRefs() {
 // javaMember matches a member access.
 var javaMember = regexp.MustCompile(`^[ \t\r\n]*\.[ \t\r\n]*([\w$]+)`)
 
-// javaClassAt returns the class of a source library that is named at a place, its end, and whether a table has it.
+// javaClassAt returns the source library's class that is named at an offset, the end of the name, and whether a table
+// has the class. It returns "" for other names.
 func (s *script) javaClassAt(start, end int) (class string, stop int, known bool) {
 	source := s.f.Source
 	if class = s.javaImported(string(source[start:end])); class != "" {
@@ -254,7 +255,7 @@ func (s *script) javaClassAt(start, end int) (class string, stop int, known bool
 	return class, stop, known
 }
 
-// javaImported returns the class of a source library that a simple name is imported as.
+// javaImported returns the class of a source library that is imported with a simple name, or "".
 func (s *script) javaImported(name string) string {
 	for _, i := range s.f.Imports {
 		if !s.isSource(i.Path) {
@@ -269,7 +270,7 @@ func (s *script) javaImported(name string) string {
 	return ""
 }
 
-// javaDeclares reports whether the file imports or declares another class of a name.
+// javaDeclares reports whether a simple name refers to another class in the file, in its imports or in its package.
 func (s *script) javaDeclares(name string) bool {
 	if i, ok := s.f.Imported(name); ok {
 		return !s.isSource(i.Path)
@@ -279,7 +280,7 @@ func (s *script) javaDeclares(name string) bool {
 	})
 }
 
-// merge adds the edits below a node that no other edit covers.
+// merge adds the edits of j.more that lie in a node and overlap no other edit.
 func (j *javaFile) merge(root *syntax.Node, edits []edit) []edit {
 	n := len(edits)
 	i := 0
@@ -307,8 +308,8 @@ func lower(edits []edit, start int) int {
 	return at
 }
 
-// javaType returns the type that a type expression of the source names: with its package if it is of a source library,
-// otherwise its last name. It returns "" if that is not known.
+// javaType returns the type that a type expression names: the qualified class of a source library, "[]" for an array,
+// otherwise the last name. It returns "" for an unknown type.
 func (s *script) javaType(code string) string {
 	for {
 		open, end := strings.IndexByte(code, '<'), strings.LastIndexByte(code, '>')
@@ -355,7 +356,7 @@ func (s *script) javaClassOf(name string) *javaClass {
 	return nil
 }
 
-// declared returns the declarations that a node holds, by their names.
+// declared returns the declarations that a node holds, by name. Names of methods end in "()".
 func (s *script) declared(holder *syntax.Node) map[string][]*syntax.Node {
 	if names, ok := s.java.blocks[holder]; ok {
 		return names
@@ -379,7 +380,7 @@ func (s *script) declared(holder *syntax.Node) map[string][]*syntax.Node {
 	return names
 }
 
-// javaDefinition returns the declaration of a variable or field with the file that has it, or nil.
+// javaDefinition returns the declaration of a variable or field, and the file that contains it, or nil.
 func (s *script) javaDefinition(n *syntax.Node) (*script, *syntax.Node) {
 	for p := n.Parent; p != nil; p = p.Parent {
 		if p.Kind == syntax.Class {
@@ -397,7 +398,7 @@ func (s *script) javaDefinition(n *syntax.Node) (*script, *syntax.Node) {
 	return nil, nil
 }
 
-// member returns the field of a class, or its method for a name that ends in "()", also of its superclasses.
+// member returns the field of a class or its superclasses, or the method for a name that ends in "()".
 func (s *script) member(c *javaClass, name string, depth int) (*script, *syntax.Node) {
 	if s.work++; c == nil || depth > 16 || s.work > maxGoWork {
 		return nil, nil
@@ -420,8 +421,8 @@ func (s *script) member(c *javaClass, name string, depth int) (*script, *syntax.
 	return nil, nil
 }
 
-// typeOf returns the type of an expression as javaType does, or "class " and a class for the name of one of a source
-// library.
+// typeOf returns the type of an expression as javaType does. For the name of a class it returns "class " and the class
+// if the class is of a source library, otherwise "static " and the name.
 func (s *script) typeOf(n *syntax.Node) string {
 	if n == nil {
 		return ""
@@ -443,7 +444,7 @@ func (s *script) typeOf(n *syntax.Node) string {
 	return t
 }
 
-// cast returns the type that an expression is converted to.
+// cast returns the type to which an expression is cast, and whether there is a cast.
 func (s *script) cast(n *syntax.Node) (string, bool) {
 	if p := n.Parent; p != nil && p.Start == n.Start && p.Kind != syntax.Operator && p.Kind != syntax.Conditional && p.Kind != syntax.Assign && p.Kind != syntax.Block {
 		return "", false
@@ -544,7 +545,7 @@ func (s *script) javaInfer(n *syntax.Node) string {
 	return ""
 }
 
-// javaReceiver returns the class of the unit whose members a value or name has, or nil.
+// javaReceiver returns the class of the unit that is the type of an expression or that the expression names, or nil.
 func (s *script) javaReceiver(n *syntax.Node) *javaClass {
 	t := strings.TrimPrefix(s.typeOf(n), "static ")
 	if t == "" || strings.Contains(t, ".") {
@@ -592,7 +593,7 @@ func (s *script) callType(c *syntax.Node) string {
 	return ""
 }
 
-// javaMethod returns the method of the classes around a call, or nil.
+// javaMethod returns the method that a call without a receiver refers to, or nil.
 func (s *script) javaMethod(n *syntax.Node, name string) (*script, *syntax.Node) {
 	for p := n.Parent; p != nil; p = p.Parent {
 		if p.Kind == syntax.Class {
@@ -607,7 +608,7 @@ func (s *script) javaMethod(n *syntax.Node, name string) (*script, *syntax.Node)
 	return nil, nil
 }
 
-// javaStatic returns the constant of a class of a source library that a name or member is, with its class.
+// javaStatic returns the qualified name of the constant of a source library that a name or member refers to.
 func (s *script) javaStatic(n *syntax.Node) (string, bool) {
 	if n.Kind == syntax.Member {
 		if class, ok := strings.CutPrefix(s.typeOf(n.Children[0]), "class "); ok {
@@ -628,5 +629,5 @@ func (s *script) javaStatic(n *syntax.Node) (string, bool) {
 	return "", false
 }
 
-// isUpper reports whether a name begins with a capital letter, as names of classes do.
+// isUpper reports whether a name begins with a capital letter, like the name of a class.
 func isUpper(name string) bool { return name != "" && 'A' <= name[0] && name[0] <= 'Z' }
