@@ -252,7 +252,7 @@ func withoutUnusedImports(m *goModule, before, after *goFile) ([]byte, bool) {
 	}
 	if before.info != nil && after.info != nil {
 		used := usedPackages(after)
-		for p := range usedPackages(before) { // the type checker does not report unused imports of packages that it cannot read
+		for p := range usedPackages(before) { // unread packages are never reported as unused
 			if !used[p] {
 				unused[strconv.Quote(p)] = true
 			}

@@ -601,7 +601,7 @@ func (r *goRewriter) typed(key, value string, t types.Type) string {
 	return r.helper("spanAttribute") + "(" + key + ", " + value + ")"
 }
 
-// attributeTypes are the functions that make attributes of values of basic types, and the types that these functions take.
+// attributeTypes are the functions that make attributes of basic types, and the types of their arguments.
 var attributeTypes = map[types.BasicKind]struct{ function, takes string }{
 	types.String:  {"String", "string"},
 	types.Bool:    {"Bool", "bool"},

@@ -82,7 +82,7 @@ func zipkinNewTracer(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, _ []ast.
 				return nil, 0
 			}
 			service = setup.service
-		case "zipkin.WithSharedSpans", "zipkin.WithTraceID128Bit": // OpenTelemetry has neither shared spans nor 64-bit trace ids
+		case "zipkin.WithSharedSpans", "zipkin.WithTraceID128Bit": // no counterpart is needed
 		default:
 			r.fail(o, "%s is in no table as an option of the tracer.", r.brief(o))
 			return nil, 0

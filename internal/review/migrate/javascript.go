@@ -38,7 +38,7 @@ func javaScriptTable() *scriptTable {
 	}
 }
 
-// spanContextOf returns the source of a context for a span or span context.
+// spanContextOf returns the source of the context for a span or span context.
 func (s *script) spanContextOf(n *syntax.Node) (string, bool) {
 	present := false
 	if receiver, name := n.Called(); name == "context" && s.kind(receiver) == spanValue {
@@ -54,8 +54,9 @@ func (s *script) spanContextOf(n *syntax.Node) (string, bool) {
 	return s.blockAt(n, "It is not known whether %s is a span or a context.", s.brief(n))
 }
 
-// withSpan returns the source of a context with a span. In TypeScript, a span that may be undefined is tested: the context then has no
-// span, as in JavaScript. present reports whether the code shows that there is one. The active span is that of the active context.
+// withSpan returns the source of a context with a span. In TypeScript, the source tests a span that may be undefined,
+// and is the parent context without one, as in JavaScript. present reports whether the code shows that there is a span.
+// The context of the active span is the active context.
 func (s *script) withSpan(parent func() string, n *syntax.Node, present bool) (string, bool) {
 	if n.Kind == syntax.Operator && len(n.Children) == 2 && (n.Text == "??" || n.Text == "||") {
 		if other := s.f.Code(n.Children[1]); other == "undefined" || other == "null" {
@@ -86,8 +87,8 @@ func (s *script) activeSpan(n *syntax.Node) bool {
 	return name == "scope" && s.kind(tracer) == tracerValue
 }
 
-// present reports whether a span cannot be undefined in TypeScript: it is started here or is a constant that is, or is a parameter of
-// its type.
+// present reports whether a span cannot be undefined in TypeScript: an expression or constant that starts it, or a
+// parameter of type Span.
 func (s *script) present(n *syntax.Node) bool {
 	if d := s.f.Definition(n); n.Kind == syntax.Name && d != nil {
 		if d.Kind == syntax.Param {
@@ -162,9 +163,9 @@ func javaScriptCall(s *script, c *syntax.Node) (string, bool) {
 		case "init":
 			return s.ddInit(c, receiver)
 		case "close":
-			return "", false // the setup adds it
+			return "", false // the added module has it
 		case "scope":
-			if c.Parent.Kind == syntax.Member { // a method of the scope
+			if c.Parent.Kind == syntax.Member { // followed by a method of the scope
 				return "", false
 			}
 			return s.failCall(c, "%s is in no table.", s.brief(c.Callee()))
@@ -239,7 +240,7 @@ func (s *script) list(args []*syntax.Node) string {
 	return strings.Join(out, ", ")
 }
 
-// textFormat reports whether a format of propagation is one of text.
+// textFormat reports whether a format of propagation is a text format.
 func (s *script) textFormat(n *syntax.Node) bool {
 	v, ok := s.tagOf(n)
 	s.mark(n)
@@ -260,18 +261,18 @@ func (s *script) libraryCall(c *syntax.Node, name string, args []*syntax.Node) (
 	case "initTracer", "initTracerFromEnv":
 		return s.initTracer(c, name)
 	case "childOf", "followsFrom":
-		return "", false // of references
+		return "", false // jsReference rewrites it
 	}
 	return s.failCall(c, "%s is in no table, or used in a way that no table knows.", s.brief(c.Callee()))
 }
 
-// scope returns the name of the instrumentation scope: the package, by its directory.
+// scope returns the name of the instrumentation scope: the file name without its extension.
 func (s *script) scope() string {
 	name := path.Base(s.f.Path)
 	return strings.TrimSuffix(name, path.Ext(name))
 }
 
-// markTracer covers the tracer of the Datadog library, which stays as a name.
+// markTracer marks the name of the Datadog tracer as covered. A variable with a tracer of OpenTelemetry gets the name.
 func (s *script) markTracer(receiver *syntax.Node) {
 	if i, ok := s.f.Imported(receiver.Text); ok && receiver.Kind == syntax.Name && isDatadog(i) {
 		s.done[receiver], s.tracers[receiver] = true, true
@@ -300,7 +301,7 @@ func (s *script) ddLocal(c *syntax.Node, method string, args []*syntax.Node) (st
 	return s.helper(function) + "(" + s.text(receiver) + ", " + name + ", " + s.text(args[len(args)-1]) + ", " + cmp.Or(options, "{}") + parent + ")", true
 }
 
-// helper returns the name in the file of a function of an added module.
+// helper returns the name in the file for a function of an added module, which it imports.
 func (s *script) helper(name string) string {
 	if s.helpers[name] == "" {
 		s.helpers[name] = s.fresh(name)
@@ -368,7 +369,7 @@ func isCondition(n *syntax.Node) bool {
 	return false
 }
 
-// jsSpan returns the name, the options and the parent of a span for the name and options of startSpan, trace or wrap.
+// jsSpan returns the name, the options and the parent of a span for the arguments of startSpan, trace or wrap.
 func (s *script) jsSpan(c *syntax.Node, method string, args []*syntax.Node) (name, object, parent string, ok bool) {
 	fail := func(n *syntax.Node, format string, a ...any) (string, string, string, bool) {
 		s.fail(n, format, a...)
@@ -471,14 +472,14 @@ func (s *script) jsSpan(c *syntax.Node, method string, args []*syntax.Node) (nam
 	return name, object, parent, true
 }
 
-// jsStarting holds the options in the tags of a start, without attributes.
+// jsStarting holds settings from the options and tags of a start that are not attributes.
 type jsStarting struct {
 	kind, name string
-	typed      string // the kind for Datadog's type of the span
-	other      string // a type that has no kind
+	typed      string // the kind for Datadog's span type
+	other      string // Datadog's span type without a kind
 }
 
-// setType sets the kind for Datadog's type of a span.
+// setType sets the kind for Datadog's span type.
 func (j *jsStarting) setType(name string) {
 	if j.typed = datadogTypes[name]; j.typed == "" {
 		j.other = name
@@ -487,7 +488,7 @@ func (j *jsStarting) setType(name string) {
 
 const anotherService = "The span has another service than others; in OpenTelemetry a process has one service."
 
-// oneService reports whether the other spans of the unit have the same service.
+// oneService reports whether all spans of the unit so far have the same service.
 func (s *script) oneService(service *syntax.Node) bool {
 	same, ok := s.f.Known(service)
 	if !ok {
@@ -497,15 +498,15 @@ func (s *script) oneService(service *syntax.Node) bool {
 	return s.unit.service == same
 }
 
-// ddService removes the service of a span of Datadog. It reports whether other spans have the same.
+// ddService removes the service of a Datadog span. It reports whether all spans so far have the same service.
 func (s *script) ddService(service *syntax.Node) bool {
 	s.mark(service)
 	s.note(service, "The service of the span is removed: a span has the service of its process. Set OTEL_SERVICE_NAME to it.")
 	return s.oneService(service)
 }
 
-// jsAttributes returns the attributes for an object of tags. Tags that only a start has are in start, nil if there is
-// none.
+// jsAttributes returns the attributes for an object of tags. It stores tags that only a start may have, such as
+// span.kind, in start, which is nil for other calls.
 func (s *script) jsAttributes(o *syntax.Node, start *jsStarting) (string, bool) {
 	var out []string
 	multiline := strings.Contains(s.f.Code(o), "\n")
@@ -645,7 +646,7 @@ func (s *script) jsLog(c *syntax.Node, span string, args []*syntax.Node) (string
 
 const propagationNote = "Requests carry traceparent instead of the old headers. Configure the old propagation beside it until all peers are migrated."
 
-// initTracer rewrites initTracer(config, options) of jaeger-client to the one of the added module.
+// initTracer rewrites initTracer(config, options) of jaeger-client to a call of the added module.
 func (s *script) initTracer(c *syntax.Node, function string) (string, bool) {
 	args := c.Args()
 	if len(args) == 0 {
@@ -728,7 +729,7 @@ func javaScriptImports(s *script) ([]edit, bool) {
 	inPlace := func(offset int) bool {
 		return slices.ContainsFunc(places, func(p []int) bool { return p[0] <= offset && offset <= p[1] })
 	}
-	// Names taken from a library, such as const { Tags } = opentracing, go with it.
+	// Remove statements that take names from a library, such as const { Tags } = opentracing.
 	tags := jsTags.FindAllIndex(source, -1)
 	for n := range s.f.Root.All(syntax.Assign) {
 		if n.Value().Kind != syntax.Name {
@@ -885,7 +886,7 @@ func javaScriptImports(s *script) ([]edit, bool) {
 	return edits, true
 }
 
-// tracerStays covers the tracer of the Datadog library where it is a value. It reports whether code uses it.
+// tracerStays marks uses of the Datadog tracer as a value as covered. It reports whether code uses the tracer.
 func (s *script) tracerStays(name string, inPlace func(int) bool) bool {
 	stays := false
 	for n := range s.f.Root.All(syntax.Name) {
@@ -901,8 +902,7 @@ func (s *script) tracerStays(name string, inPlace func(int) bool) bool {
 	return stays
 }
 
-// afterImports returns the offset after the first of the places of removed imports, and after the other imports that follow
-// it without other statements between.
+// afterImports returns the offset after the first removed import and the imports that directly follow it.
 func (s *script) afterImports(places [][]int) int {
 	at := places[0][1]
 	next := len(s.f.Source)
@@ -950,7 +950,7 @@ func (s *script) top() int {
 	return 0
 }
 
-// addModule adds a module beside the file.
+// addModule adds a module to the directory of the file.
 func (s *script) addModule(module jsModule, ext string, esm bool) {
 	s.unit.packages["@opentelemetry/api"] = true
 	for _, p := range module.packages {

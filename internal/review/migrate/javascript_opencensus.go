@@ -11,10 +11,10 @@ import (
 	"assay/internal/review/syntax"
 )
 
-// jsSettings are the classes of the setups of OpenCensus and Zipkin for Node.js.
+// jsSettings matches the classes of the setups of OpenCensus and Zipkin for Node.js.
 var jsSettings = regexp.MustCompile(`^(\w+TraceExporter|OCAgentExporter|ConsoleExporter|NoopExporter|\w+Format|CLSContext|ExplicitContext|BatchRecorder|ConsoleRecorder|HttpLogger|CountingSampler|Sampler)$`)
 
-// jsClass returns the class of a library that an expression makes an instance of, "" for another expression.
+// jsClass returns the library's class that an expression instantiates, or "".
 func (s *script) jsClass(n *syntax.Node) string {
 	if n.Kind != syntax.New || !s.ofLibrary(n.Callee()) {
 		return ""
@@ -31,10 +31,10 @@ func (s *script) jsClass(n *syntax.Node) string {
 
 var jsDeclares = regexp.MustCompile(`(?:^|[;{}])[ \t]*(const|let|var)[ \t]+$`)
 
-// declares returns the offset of the keyword of a declaration whose name begins at an offset, -1 for none.
+// declares returns the offset of the keyword of a declaration whose name begins at an offset, or -1.
 func (s *script) declares(at int) int {
 	line := lineStart(s.f.Source, at)
-	from := max(line, at-64) // of a line that may be long
+	from := max(line, at-64) // lines may be long
 	m := jsDeclares.FindSubmatchIndex(s.f.Source[from:at])
 	if m == nil || from > line && m[0] == 0 {
 		return -1
@@ -223,7 +223,7 @@ func (s *script) jsCensusStatus(c *syntax.Node) (string, bool) {
 	return s.receiverText(c) + ".setStatus({ code: " + s.use("SpanStatusCode") + ".ERROR" + message + " })", true
 }
 
-// jsSpanOptions returns the name, the kind and the parent that the options of a span say.
+// jsSpanOptions returns the name, the kind and the parent in the options of a span.
 func (s *script) jsSpanOptions(c *syntax.Node, options *syntax.Node) (name, kind, parent string, ok bool) {
 	fail := func(n *syntax.Node) (string, string, string, bool) {
 		s.blockAt(n, "%s is no option of a span that a table knows.", s.brief(n))
@@ -316,7 +316,7 @@ func (s *script) jsChildSpan(c *syntax.Node, tracer, parent string) (string, boo
 	return tracer + ".startSpan(" + name + ")", true
 }
 
-// jsCensusSetup rewrites tracing.start(config) to the function of the added module.
+// jsCensusSetup rewrites tracing.start(config) to a call of the added module.
 func (s *script) jsCensusSetup(c *syntax.Node) (string, bool) {
 	receiver, _ := c.Method()
 	args := c.Args()
@@ -377,7 +377,7 @@ func (s *script) jsCensusSetup(c *syntax.Node) (string, bool) {
 	return s.helper("initTracer") + "({ " + service + "sampler: { type: " + s.quote("probabilistic") + ", param: " + rate + " } })", true
 }
 
-// jsService returns the source of the service in the options of an exporter, "" for none.
+// jsService returns the source of the service in the options of an exporter, or "".
 func (s *script) jsService(options *syntax.Node) string {
 	o, of := options, ""
 	if options.Kind == syntax.Name {
@@ -398,7 +398,8 @@ func (s *script) jsService(options *syntax.Node) string {
 	return ""
 }
 
-// jsSetting returns the class of an exporter or a propagation, which is made here or in a variable.
+// jsSetting returns the class of an exporter or propagation: an expression that makes one, or a variable that holds
+// one.
 func (s *script) jsSetting(n *syntax.Node) string {
 	made := s.partOf(n)
 	class := s.jsClass(made)

@@ -12,13 +12,13 @@ import (
 	"assay/internal/review/syntax"
 )
 
-// zipkinStarts and zipkinStops are the annotations that begin and end a span, with its kind.
+// zipkinStarts maps the annotations that begin a span to its kind. zipkinStops are the annotations that end a span.
 var (
 	zipkinStarts = map[string]string{"ClientSend": "client", "ServerRecv": "server", "ProducerStart": "producer", "ConsumerStart": "consumer", "LocalOperationStart": "internal"}
 	zipkinStops  = []string{"ClientRecv", "ServerSend", "ProducerStop", "ConsumerStop", "LocalOperationStop"}
 )
 
-// zipkinPrepare finds the projects of zipkin-js.
+// zipkinPrepare detects zipkin-js and OpenCensus in a project.
 func zipkinPrepare(u *scriptUnit) bool {
 	for _, s := range u.files {
 		for _, i := range s.f.Imports {
@@ -28,16 +28,16 @@ func zipkinPrepare(u *scriptUnit) bool {
 	return censusPrepare(u)
 }
 
-// zipkinCall returns the arguments of a call of a method of a tracer, or nil and false.
+// zipkinCall returns the arguments of a call, and reports whether it calls one of the methods on a tracer.
 func (s *script) zipkinCall(n *syntax.Node, methods ...string) ([]*syntax.Node, bool) {
 	receiver, name := n.Called()
 	return n.Args(), receiver != nil && slices.Contains(methods, name) && s.kind(receiver) == tracerValue
 }
 
-// zipkinActive returns the source of the active span, before a member.
+// zipkinActive returns the source of the active span, to be followed by a member.
 func (s *script) zipkinActive() string { return s.use("trace") + ".getActiveSpan()?" }
 
-// jsZipkin rewrites the nodes of zipkin-js. It reports whether the node is one.
+// jsZipkin rewrites the nodes of zipkin-js. known reports whether the node is one.
 func (s *script) jsZipkin(n *syntax.Node) (text string, ok, known bool) {
 	fail := func() (string, bool, bool) {
 		s.blockAt(n, "%s is in no table, or used in a way that no table knows.", s.brief(n))
@@ -136,7 +136,7 @@ func (s *script) zipkinWith(span *syntax.Node, f string) string {
 	return context + ".with(" + s.use("trace") + ".setSpan(" + context + ".active(), " + s.text(span) + "), " + f + ")"
 }
 
-// zipkinTag rewrites a tag of the active span. A tag error is a status.
+// zipkinTag rewrites a tag of the active span. The tag error becomes a status.
 func (s *script) zipkinTag(key, value *syntax.Node) (string, bool) {
 	if k, ok := s.tagOf(key); ok && k == "error" {
 		message := ", message: String(" + s.text(value) + ")"
@@ -151,7 +151,7 @@ func (s *script) zipkinTag(key, value *syntax.Node) (string, bool) {
 	return s.zipkinActive() + ".setAttribute(" + s.key(key) + ", " + s.text(value) + ")", true
 }
 
-// zipkinAnnotation rewrites an annotation of the active span that does not begin it.
+// zipkinAnnotation rewrites an annotation of the active span, unless it begins the span.
 func (s *script) zipkinAnnotation(n *syntax.Node) (string, bool) {
 	class := s.jsClass(n)
 	if slices.Contains(zipkinStops, class) {
@@ -184,7 +184,7 @@ func (s *script) zipkinAnnotation(n *syntax.Node) (string, bool) {
 	return "", false
 }
 
-// zipkinBody returns the statements of a function without parameters, nil for another value.
+// zipkinBody returns the statements of a function without parameters, or nil.
 func (s *script) zipkinBody(f *syntax.Node) []*syntax.Node {
 	if f.Kind != syntax.Func || len(f.Children) != 1 || f.Children[0].Kind != syntax.Block {
 		return nil
@@ -192,10 +192,10 @@ func (s *script) zipkinBody(f *syntax.Node) []*syntax.Node {
 	return f.Children[0].Children
 }
 
-// maxNear is how many statements after a new id a use is looked for, so that the work stays linear.
+// maxNear is the number of statements after a new id that zipkinUse searches, so that the work stays linear.
 const maxNear = 32
 
-// zipkinUse returns the statements of the function that runs first with a new id, nil if that is not known.
+// zipkinUse returns the statements of the first function that runs with a new id, or nil.
 func (s *script) zipkinUse(create *syntax.Node) []*syntax.Node {
 	a := create.Parent
 	if a.Kind != syntax.Assign || len(a.Children) != 2 || a.Children[0].Kind != syntax.Name || a.Parent.Kind != syntax.Block {
@@ -264,8 +264,8 @@ func (s *script) zipkinScoped(c, f *syntax.Node) (string, bool) {
 }
 
 // zipkinStart returns the source of the start of a span for tracer.createChildId(parent) or tracer.createRootId(). The
-// statements that follow say its name and kind. run returns the source of the function that runs in the span; it is nil
-// for none.
+// name and kind of the span come from statements, which follow the call. run returns the source of the function that
+// runs in the span, and is nil if there is none.
 func (s *script) zipkinStart(create *syntax.Node, statements []*syntax.Node, run func() string) (string, bool) {
 	receiver, id := create.Method()
 	name, kind, renamed := "", "", false
@@ -273,7 +273,7 @@ func (s *script) zipkinStart(create *syntax.Node, statements []*syntax.Node, run
 	for _, n := range statements {
 		args, ok := s.zipkinCall(n, "recordServiceName", "recordRpc", "recordAnnotation")
 		if !ok || len(args) != 1 {
-			for c := range n.All() { // a name that is set here is not the first
+			for c := range n.All() { // names that are set later stay
 				s.work++
 				renamed = renamed || c.Kind == syntax.Member && (c.Text == "recordRpc" || c.Text == "Rpc" || c.Text == "LocalOperationStart")
 			}
@@ -341,7 +341,7 @@ func (s *script) zipkinStart(create *syntax.Node, statements []*syntax.Node, run
 	return s.text(receiver) + method + strings.Join(args, ", ") + ")", true
 }
 
-// isOutside reports whether an expression has no names that the statements define.
+// isOutside reports whether an expression has no calls, and no names that the statements define.
 func (s *script) isOutside(n *syntax.Node, statements []*syntax.Node) bool {
 	for c := range n.All() {
 		if c.Kind == syntax.Call || c.Kind == syntax.Await {
@@ -354,7 +354,7 @@ func (s *script) isOutside(n *syntax.Node, statements []*syntax.Node) bool {
 	return true
 }
 
-// zipkinSetup rewrites new Tracer({...}) to the function of the added module.
+// zipkinSetup rewrites new Tracer({...}) to a call of the added module.
 func (s *script) zipkinSetup(c *syntax.Node) (string, bool) {
 	fail := func(n *syntax.Node) (string, bool) {
 		s.blockAt(n, "%s is in no table as a part of the setup.", s.brief(n))

@@ -44,7 +44,8 @@ func pythonHoist(s *script, block *syntax.Node) {
 	}
 }
 
-// hoistScope finds scope = tracer.start_active_span(...) before a try statement that only closes the scope.
+// hoistScope finds scope = tracer.start_active_span(...) before a try statement whose finally clause only closes the
+// scope.
 func (s *script) hoistScope(block *syntax.Node) {
 	for i, n := range block.Children[:max(0, len(block.Children)-1)] {
 		try := block.Children[i+1]
@@ -67,7 +68,8 @@ func (s *script) hoistScope(block *syntax.Node) {
 	}
 }
 
-// isCurrent reports whether an expression or a variable is the current span, which is never None in OpenTelemetry.
+// isCurrent reports whether the value of an expression or variable is the current span, which is never None in
+// OpenTelemetry.
 func (s *script) isCurrent(n *syntax.Node) bool {
 	if d := s.f.Definition(n); n.Kind == syntax.Name && d != nil && d.Kind == syntax.Assign && len(d.Children) == 2 && !n.Within(d) {
 		n = d.Value()
@@ -78,7 +80,7 @@ func (s *script) isCurrent(n *syntax.Node) bool {
 	return n.Kind == syntax.Member && n.Text == "active_span" && s.kind(n.Children[0]) == tracerValue
 }
 
-// pyCurrent rewrites the current span as a condition.
+// pyCurrent rewrites the current span where it is a condition.
 func (s *script) pyCurrent(n *syntax.Node) (string, bool) {
 	p := n
 	for p.Parent != nil && p.Parent.Kind == syntax.Operator && slices.Contains([]string{"not", "and", "or"}, p.Parent.Text) {
@@ -169,7 +171,7 @@ func (s *script) pyMember(n *syntax.Node) (string, bool) {
 	return "", false
 }
 
-// ddFields are the other fields of a span of ddtrace.
+// ddFields are the fields of a ddtrace span, other than its ids.
 var ddFields = []string{"name", "resource", "service", "span_type", "error", "parent_id", "start", "start_ns", "duration", "duration_ns"}
 
 // pyAssign rewrites assignments to fields of spans and to the configuration of ddtrace.
@@ -384,7 +386,7 @@ func (s *script) pyStart(c *syntax.Node, tracer, method string) (string, bool) {
 		start.kind = spanKinds[kind]
 	}
 	attributes, more := "", ""
-	if s.scopes[c.Parent] { // close does not look at exceptions
+	if s.scopes[c.Parent] { // close does not record exceptions
 		more = ", record_exception=False, set_status_on_exception=False"
 	}
 	for i, a := range c.Args() {
@@ -579,7 +581,7 @@ func (s *script) pyPropagate(c *syntax.Node, name string) (string, bool) {
 	}
 	s.mark(c.Callee()) // with the tracer, as the propagators are global
 	if name == "extract" {
-		// A copy of headers has the names as they were sent. The propagators look for lower case, which headers ignore.
+		// dict(headers) has the names as sent, but propagators look for lower case. The headers themselves ignore case.
 		if carrier.Kind == syntax.Call && carrier.Callee().Text == "dict" && len(carrier.Args()) == 1 {
 			if copied := carrier.Arg(0); copied != nil && copied.Kind == syntax.Member && copied.Text == "headers" {
 				carrier = copied
@@ -591,7 +593,7 @@ func (s *script) pyPropagate(c *syntax.Node, name string) (string, bool) {
 	return s.use("propagate") + ".inject(" + s.text(carrier) + ", context=" + context + ")", ok
 }
 
-// pyConfig keeps Config(...), which the added module has.
+// pyConfig keeps Config(...): the added module has this class.
 func (s *script) pyConfig(c *syntax.Node) (string, bool) {
 	s.setup, s.config = true, "Config"
 	s.mark(c.Callee())
@@ -602,7 +604,7 @@ func (s *script) pyConfig(c *syntax.Node) (string, bool) {
 	return "Config(" + s.list(c.Args()) + ")", true
 }
 
-// pyImported finds the names that files import from modules.
+// pyImported matches the names that a file imports from modules.
 var pyImported = regexp.MustCompile(`(?m)^[ \t]*from[ \t]+\S+[ \t]+import[ \t]+(\([^()]*\)|[^\n(]*)`)
 
 var pyImport = regexp.MustCompile(strings.ReplaceAll(`(?m)^(?:from LIBRARY(?:\.[\w.]+)? import (?:\([^()]*\)|[^\n(]*)|import LIBRARY(?:\.[\w.]+)?)[ \t]*(?:#[^\n]*)?$`, "LIBRARY", `(?:opentracing|jaeger_client|ddtrace|opencensus|py_zipkin)`))
@@ -684,7 +686,7 @@ func pythonImports(s *script) ([]edit, bool) {
 
 const ddtraceNote = "Start the process with opentelemetry-instrument instead of ddtrace-run, install the instrumentation of its libraries with `opentelemetry-bootstrap -a install`, and replace the DD_* variables by OTEL_* variables."
 
-// ddtrace adds the packages of opentelemetry-instrument. It reports whether they are new.
+// ddtrace adds the packages of opentelemetry-instrument to the unit. It reports whether they are new.
 func (s *script) ddtrace() bool {
 	added := !s.unit.packages["opentelemetry-distro"]
 	for _, p := range []string{"opentelemetry-distro", "opentelemetry-exporter-otlp"} {
@@ -693,7 +695,7 @@ func (s *script) ddtrace() bool {
 	return added
 }
 
-// imported returns names for an import, sorted by their names in the file.
+// imported returns names for an import statement, sorted by their names in the file.
 func imported(names map[string]string) []string {
 	var out []string
 	for _, local := range slices.Sorted(maps.Keys(names)) {
@@ -706,7 +708,8 @@ func imported(names map[string]string) []string {
 	return out
 }
 
-// pyTypes keeps the types of spans and tracers in annotations, which have no nodes.
+// pyTypes keeps the types of spans and tracers in annotations, which have no nodes. For other types it blocks the unit
+// and returns false.
 func (s *script) pyTypes() bool {
 	words := map[string]bool{}
 	for n := range s.f.Root.All() {
@@ -777,8 +780,8 @@ func pythonManifest(u *scriptUnit) {
 
 var pyRequirement = regexp.MustCompile(`(?m)^[ \t]*[\w.-]+`)
 
-// requirementDirectory names the files in a directory of requirements that have an old library, and reports whether there are any.
-// A review does not list them.
+// requirementDirectory adds a step for each old library in the files of the directory requirements, which reviews do
+// not list. It reports whether there are any.
 func (u *scriptUnit) requirementDirectory() (named bool) {
 	files, err := fs.ReadDir(u.root.FS(), path.Join(cmp.Or(u.dir, "."), "requirements"))
 	if err != nil {

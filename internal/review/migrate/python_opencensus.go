@@ -12,17 +12,18 @@ import (
 	"assay/internal/review/syntax"
 )
 
-// censusExporters are the exporters and samplers of OpenCensus for Python that the setup replaces.
+// The exporters, samplers and propagators of OpenCensus for Python that the setup replaces.
 var (
 	censusExporters   = []string{"TraceExporter", "JaegerExporter", "ZipkinExporter", "AzureExporter", "PrintExporter"}
 	censusSamplers    = []string{"AlwaysOnSampler", "AlwaysOffSampler", "ProbabilitySampler"}
 	censusPropagators = regexp.MustCompile(`^\w+Propagator$`)
 )
 
-// pairedSpan has the names of a span that starts and ends in one block, and of its token.
+// pairedSpan holds the names of a span that starts and ends in one block, and of its context token.
 type pairedSpan struct{ span, token string }
 
-// censusPrepare finds the projects that use OpenCensus, because methods of other objects have the names of its tracer's.
+// censusPrepare detects OpenCensus and py_zipkin in a project. It blocks a project that uses OpenCensus and another
+// library, because methods of both have the same names.
 func censusPrepare(u *scriptUnit) bool {
 	for _, s := range u.files {
 		for _, i := range s.f.Imports {
@@ -44,7 +45,7 @@ func isCensus(module string) bool {
 	return module == "opencensus" || strings.HasPrefix(module, "opencensus.") || strings.HasPrefix(module, "@opencensus/")
 }
 
-// libraryFunction returns the function or class of a library that is called, "" for another call.
+// libraryFunction returns the function or class of a library that is called, or "".
 func (s *script) libraryFunction(c *syntax.Node) string {
 	if c.Kind != syntax.Call || !s.ofLibrary(c.Callee()) {
 		return ""
@@ -63,7 +64,7 @@ func (s *script) isSetting(c *syntax.Node) bool {
 	return slices.Contains(censusExporters, f) || slices.Contains(censusSamplers, f) || f == "SimpleHTTPTransport" || censusPropagators.MatchString(f)
 }
 
-// hoistSettings finds the statements of a block that make parts of the setup.
+// hoistSettings finds and removes the statements of a block that make parts of the setup.
 func (s *script) hoistSettings(block *syntax.Node) {
 	for _, n := range block.Children {
 		if n.Kind != syntax.Assign || n.Text != "=" || len(n.Children) != 2 || n.Children[0].Kind != syntax.Name || !s.isSetting(n.Value()) {
@@ -81,7 +82,7 @@ func (s *script) hoistSettings(block *syntax.Node) {
 	}
 }
 
-// censusHoist finds the statements of a block that belong to other statements: kinds of spans, and ends.
+// censusHoist finds the statements of a block that set the kind of a span, and the calls that end a span of the block.
 func (s *script) censusHoist(block *syntax.Node) {
 	starts := map[string]*syntax.Node{}
 	if w := block.Parent; w != nil && w.Kind == syntax.With {
@@ -152,7 +153,7 @@ func (s *script) ownLines(n *syntax.Node) bool {
 	return strings.TrimSpace(string(before)) == "" && (len(after) == 0 || after[0] == '#')
 }
 
-// fresh returns a name that the file does not have.
+// fresh returns a name that the file does not use, and reserves it.
 func (s *script) fresh(name string) string {
 	local := name
 	for s.taken[local] {
@@ -310,7 +311,7 @@ func (s *script) censusCall(c *syntax.Node) (string, bool) {
 	return "", false
 }
 
-// isResource reports whether a call is a context manager of a with statement.
+// isResource reports whether a call is the context manager of a with statement or of enter_context.
 func (s *script) isResource(c *syntax.Node) bool {
 	p := c.Parent
 	if p != nil && p.Kind == syntax.Call && p.Callee() != c {
@@ -320,7 +321,7 @@ func (s *script) isResource(c *syntax.Node) bool {
 	return p != nil && (p.Kind == syntax.With || p.Kind == syntax.Assign && p.Text == "as")
 }
 
-// censusStart rewrites tracer.span, tracer.start_span and, for a parent, span.span.
+// censusStart rewrites tracer.span and tracer.start_span, and span.span with its span as the parent.
 func (s *script) censusStart(c *syntax.Node, parent string) (string, bool) {
 	values := pyArgs(c, "name")
 	pair := s.pairs[c]
@@ -390,7 +391,7 @@ func (s *script) censusAnnotation(c *syntax.Node) (string, bool) {
 	return s.receiverText(c) + ".add_event(" + description + ")", true
 }
 
-// censusStatus rewrites a status that is set: a Status with a known code, from an exception, or OK.
+// censusStatus rewrites the setting of a status: a Status with a known code, of an exception, or OK.
 func (s *script) censusStatus(at *syntax.Node, span string, status *syntax.Node) (string, bool) {
 	set := func(code, message string) (string, bool) {
 		s.mark(status.Callee())
@@ -421,7 +422,8 @@ func (s *script) censusStatus(at *syntax.Node, span string, status *syntax.Node)
 	return s.blockAt(at, "The status is not known.")
 }
 
-// setting returns the call that makes a part of the setup, and the function or class that it calls.
+// setting returns the call that makes a part of the setup, and the function or class that it calls. n is the call, or a
+// variable with its result.
 func (s *script) setting(n *syntax.Node, at *syntax.Node) (*syntax.Node, string) {
 	c := n
 	if n.Kind == syntax.Name && s.settings[n.Text] != nil {
@@ -515,8 +517,8 @@ func (s *script) censusTracer(c *syntax.Node) (string, bool) {
 	return s.pySetup(c, config, note), true
 }
 
-// censusRemote gives the spans of a tracer the remote parent of the tracer. It reports whether the function that makes
-// the tracer uses it for such spans and within them only.
+// censusRemote sets the remote parent of a tracer as the parent of its spans. It reports whether the function that
+// makes the tracer uses it only to start such spans, and within them.
 func (s *script) censusRemote(c, parent *syntax.Node) bool {
 	assign, f := c.Parent, c.Enclosing(syntax.Func)
 	if f == nil || parent.Kind != syntax.Name || s.kind(parent) != contextValue || assign.Kind != syntax.Assign || len(assign.Children) != 2 || assign.Children[0].Kind != syntax.Name {
@@ -538,7 +540,7 @@ func (s *script) censusRemote(c, parent *syntax.Node) bool {
 	return true
 }
 
-// inSpan reports whether a node is in the body of a with statement for a span.
+// inSpan reports whether a node is in the body of a with statement that starts a span.
 func (s *script) inSpan(n *syntax.Node) bool {
 	for w := n.Enclosing(syntax.With); w != nil; w = w.Enclosing(syntax.With) {
 		resources, body := w.Children[:len(w.Children)-1], w.Children[len(w.Children)-1]
@@ -566,7 +568,7 @@ func (s *script) pySetup(c *syntax.Node, config, note string) string {
 	return s.setupName() + "(" + config + ").initialize_tracer()"
 }
 
-// setupName returns the name of the class Config of the added module.
+// setupName returns the name in the file of the added module's class Config.
 func (s *script) setupName() string {
 	s.setup = true
 	if s.config == "" {

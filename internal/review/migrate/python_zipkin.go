@@ -16,7 +16,7 @@ var zipkinSpanArgs = []string{
 	"duration", "encoding",
 }
 
-// pyZipkin rewrites the nodes of py_zipkin. It reports whether the node is one.
+// pyZipkin rewrites the nodes of py_zipkin. known reports whether the node is one.
 func (s *script) pyZipkin(n *syntax.Node) (text string, ok, known bool) {
 	fail := func(format string, a ...any) (string, bool, bool) {
 		s.blockAt(n, format, a...)
@@ -116,7 +116,7 @@ func (s *script) pyZipkin(n *syntax.Node) (text string, ok, known bool) {
 	return "", false, false
 }
 
-// zipkinTags rewrites the tags of a literal. A tag error is a status.
+// zipkinTags rewrites the tags of a literal. The tag error becomes a status.
 func (s *script) zipkinTags(at *syntax.Node, span string, tags *syntax.Node) (string, bool) {
 	var lines, out []string
 	for _, p := range tags.Children {
@@ -138,7 +138,7 @@ func (s *script) zipkinTags(at *syntax.Node, span string, tags *syntax.Node) (st
 	return strings.Join(lines, "\n"+s.indent(at.Start)), true
 }
 
-// zipkinSpan rewrites zipkin_span(...), a context manager or decorator.
+// zipkinSpan rewrites zipkin_span(...) as a context manager or decorator.
 func (s *script) zipkinSpan(c *syntax.Node, function string) (string, bool) {
 	values := pyArgs(c, zipkinSpanArgs...)
 	if values == nil {
@@ -189,7 +189,7 @@ func (s *script) zipkinSpan(c *syntax.Node, function string) (string, bool) {
 		parent = s.text(attrs)
 	case attrs != nil && attrs.Kind != syntax.Null:
 		return s.fail(c, "It is not known whether %s is a context.", s.brief(attrs))
-	case rate != nil && rate.Kind != syntax.Null: // begins a trace
+	case rate != nil && rate.Kind != syntax.Null: // starts a trace
 		parent = s.use("context") + ".Context()"
 	}
 	if handler := values["transport_handler"]; handler != nil && handler.Kind != syntax.Null && parent != "" {
@@ -202,7 +202,7 @@ func (s *script) zipkinSpan(c *syntax.Node, function string) (string, bool) {
 		}
 	}
 	if parent != "" && kind == "" {
-		kind = "server" // as the library sends it
+		kind = "server" // the kind that py_zipkin sends
 	}
 	if kind != "" && kind != "internal" {
 		name += ", kind=" + s.use("trace") + ".SpanKind." + strings.ToUpper(kind)
@@ -222,7 +222,7 @@ func (s *script) zipkinSpan(c *syntax.Node, function string) (string, bool) {
 	return tracer() + ".start_as_current_span(" + name + ")", true
 }
 
-// percent returns the source of a rate of 0 to 1 for one of 0 to 100.
+// percent returns the source of a rate from 0 to 1 for a percentage.
 func (s *script) percent(n *syntax.Node) string {
 	if f, err := strconv.ParseFloat(n.Text, 64); err == nil && n.Kind == syntax.Number {
 		return strconv.FormatFloat(f/100, 'g', 12, 64)
@@ -235,7 +235,7 @@ func (s *script) percent(n *syntax.Node) string {
 
 var b3Header = regexp.MustCompile(`(?i)^x-b3-(trace|span|parentspan)id$`)
 
-// zipkinHeaders returns the carrier that all ids of ZipkinAttrs(...) are read from, nil for another form.
+// zipkinHeaders returns the carrier from which ZipkinAttrs(...) reads all ids, or nil.
 func (s *script) zipkinHeaders(c *syntax.Node) *syntax.Node {
 	values := pyArgs(c, "trace_id", "span_id", "parent_span_id", "flags", "is_sampled")
 	var headers *syntax.Node

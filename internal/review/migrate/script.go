@@ -103,7 +103,7 @@ type scriptTable struct {
 	prefixes  []string                 // prefixes of modules without rows, such as modules based on libraries
 	methods   []string                 // calls in files that use spans without an import of a library
 	kinds     []syntax.Kind            // of the nodes that call may replace
-	prepare   func(u *scriptUnit) bool // runs before files are rewritten; reports whether one uses a library; may be nil
+	prepare   func(u *scriptUnit) bool // runs before rewriting; reports whether a file uses a library; may be nil
 	hoist     func(s *script, block *syntax.Node)
 	call      func(s *script, c *syntax.Node) (string, bool)
 	imports   func(s *script) ([]edit, bool)
@@ -725,7 +725,7 @@ func (s *script) hoist(block *syntax.Node) {
 		name, value := n.Children[0].Text, n.Value()
 		if _, method := value.Called(); slices.Contains(startMethods, method) {
 			starts[name] = value
-		} else if value.Kind == syntax.Member && value.Text == "span" && starts[value.Children[0].Text] != nil { // of a scope
+		} else if value.Kind == syntax.Member && value.Text == "span" && starts[value.Children[0].Text] != nil { // scope.span
 			starts[name] = starts[value.Children[0].Text]
 		} else if n.Children[0].Kind == syntax.Name {
 			delete(starts, name)
