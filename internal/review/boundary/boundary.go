@@ -34,22 +34,25 @@ type file struct {
 	words map[string]bool       // the names in the code
 }
 
-// Lacks returns why the changed file below root does not add telemetry to a boundary, or "". The line is that of the
-// boundary in the file before the change.
+// Lacks returns why the changed file below root does not add telemetry to a boundary, or "". line is the line of the
+// boundary before the change.
 //
-// The change adds telemetry if it sets up instrumentation of the boundary's library that the boundary did not have, or if
-// it adds a span of the boundary's kind that OpenTelemetry's API starts and that ends:
-//   - for a server, consumer or job: in the boundary itself, such as a callback, or in a function that the boundary names or
-//     that is registered on its value;
-//   - for a consumer: also in the innermost loop or function around a use of the boundary's value, or in a function that this
-//     calls;
-//   - for a client or producer: the current span of the boundary's call, or, if that makes a client, of a use of its value.
+// The change adds telemetry if it sets up instrumentation of the boundary's library that the boundary did not have. It
+// also does if it adds a span of the boundary's kind that the OpenTelemetry API starts and that ends, at one of these
+// places:
+//   - for a server, consumer or job: in the boundary itself, such as a callback, or in a function that the boundary
+//     names or that is registered on its value;
+//   - for a consumer: also in the innermost loop or function around a use of the boundary's value, or in a function
+//     called there;
+//   - for a client or producer: around the boundary's call or, if the call makes a client, around a use of the client,
+//     so that the span is current there.
 //
 // Code counts if it may run: constant conditions and jumps do not exclude it, and functions around it are used.
 //
-// The change must keep the boundary, all other telemetry, calls and returns, which may move within the file, and in Go leave no
-// variable or import without a use. It must not set up, replace or turn off the OpenTelemetry SDK of the process. Each import
-// that it adds has to be used, and to be of the standard library or of a dependency in a manifest above the file.
+// The change must keep the boundary, all other telemetry, calls and returns. They may move within the file. In Go, it
+// must leave no variable or import without a use. It must not set up, replace or turn off the OpenTelemetry SDK of the
+// process. Each import that it adds must be used, and be of the standard library or of a dependency in a manifest above
+// the file.
 func Lacks(ctx context.Context, root *os.Root, parser *treesitter.Parser, name string, before []byte, line int, b patch.Boundary) (string, error) {
 	changed, err := patch.Read(root, name)
 	if err != nil {
@@ -108,7 +111,7 @@ func Lacks(ctx context.Context, root *os.Root, parser *treesitter.Parser, name s
 
 const tooComplex = "the file is too complex to find the boundary in it"
 
-// parse returns a source file, which has no syntax error, with its facts.
+// parse parses a source file without syntax errors and finds its telemetry.
 func parse(ctx context.Context, parser *treesitter.Parser, name string, text []byte) (*file, error) {
 	f, err := syntax.Parse(ctx, parser, name, syntax.LanguageOf(name), text)
 	if err != nil {
@@ -117,7 +120,8 @@ func parse(ctx context.Context, parser *treesitter.Parser, name string, text []b
 	return &file{File: f, uses: instrumentation.Find(f, nil)}, nil
 }
 
-// boundaryAt returns the code of a boundary: a known one of the library, otherwise the first code that begins on the line.
+// boundaryAt returns the code of the boundary on a line, or nil. If no known boundary of the library begins there, it
+// is the first code on the line that has a codeName.
 func boundaryAt(f *file, line int, library string) *syntax.Node {
 	at := func(n *syntax.Node) bool { return f.LineOf(n.Start) == line }
 	for _, b := range f.uses.Boundaries {
@@ -134,7 +138,7 @@ func boundaryAt(f *file, line int, library string) *syntax.Node {
 	return nil
 }
 
-// handler returns the function that an annotation is on, otherwise the code itself.
+// handler returns the function that an annotation is on, otherwise n.
 func handler(n *syntax.Node) *syntax.Node {
 	for up := n; up != nil && (up == n || up.Kind == syntax.Decorator); up = up.Parent {
 		if up.Kind == syntax.Decorator && up.Parent != nil && up.Parent.Kind == syntax.Func {
@@ -162,7 +166,7 @@ func codeName(n *syntax.Node) string {
 	}
 }
 
-// alike returns the code of a file with the kind and name of a node, in order, without the calls that start spans.
+// alike returns the code of a file with the kind and codeName of a node, in order. Calls that start spans are left out.
 func alike(f *file, n *syntax.Node) (all []*syntax.Node) {
 	name, starts := codeName(n), spanStarts(f)
 	for c := range f.Root.All() {
@@ -182,7 +186,7 @@ func spanStarts(f *file) map[*syntax.Node]bool {
 	return starts
 }
 
-// removed returns the telemetry that a change removes from a file.
+// removed returns a problem if a change removes telemetry of a file, otherwise "".
 func removed(was, is *file) string {
 	carry := func(f *file) (n int) {
 		for _, b := range f.uses.Boundaries {
@@ -226,7 +230,7 @@ func removed(was, is *file) string {
 	return ""
 }
 
-// spanKey distinguishes a span from spans of other code.
+// spanKey identifies a span before and after a change.
 type spanKey struct{ function, kind, name string }
 
 func keyOf(f *file, s *instrumentation.Span) spanKey {
@@ -245,11 +249,11 @@ type reach struct {
 	*file
 	node     *syntax.Node
 	boundary patch.Boundary
-	made     bool                  // the facts know the boundary: its call makes a server, consumer or client
+	made     bool                  // the file's uses list the boundary: its call makes a server, consumer or client
 	value    *syntax.Node          // the variable or field that gets the boundary's value, nil if none does
-	code     map[*syntax.Node]bool // the boundary, and functions registered on its value
-	names    map[string]bool       // that occur in code, and in values of variables that do
-	users    map[*syntax.Node]bool // loops and functions that use the value, and functions that they call at once
+	code     map[*syntax.Node]bool // the boundary, and code that registers functions on its value
+	names    map[string]bool       // names in code, and in the values of variables that code names
+	users    map[*syntax.Node]bool // loops and functions that use the value, and function literals that they call
 	callees  map[string]bool       // names of functions that users call
 }
 
@@ -291,8 +295,8 @@ func (r *reach) mention(n *syntax.Node) {
 	}
 }
 
-// registers reports whether code gives the boundary's value something, or gives the value to something: app.use(handler),
-// server.Handler = handler, instrument(app).
+// registers reports whether code calls a method of the boundary's value, passes the value to a call, or sets a field of
+// it: app.use(handler), instrument(app), server.Handler = handler.
 func (r *reach) registers(n *syntax.Node) bool {
 	switch n.Kind {
 	case syntax.Call:
@@ -306,7 +310,7 @@ func (r *reach) registers(n *syntax.Node) bool {
 	}
 }
 
-// holds reports whether an expression is the variable or field with the boundary's value, by its name.
+// holds reports whether an expression has the name of the variable or field that holds the boundary's value.
 func (r *reach) holds(n *syntax.Node) bool {
 	return n != nil && r.value != nil && n != r.value && (n.Kind == syntax.Name || n.Kind == syntax.Member) && n.Text == r.value.Text
 }
@@ -339,10 +343,10 @@ func (r *reach) spans() (n int) {
 	return n
 }
 
-// startNames are the names of functions of the API of OpenTelemetry that start spans.
+// startNames are the names of the functions of the OpenTelemetry API that start spans.
 var startNames = []string{"Start", "startSpan", "startActiveSpan", "start_span", "start_as_current_span", "spanBuilder"}
 
-// defines returns the name of one of startNames that the changed file defines a function for, and the file did not.
+// defines returns the first of startNames for which a change adds a function to the file, or "".
 func defines(was, is *file) string {
 	count := func(f *file) map[string]int {
 		all := map[string]int{}
@@ -363,7 +367,7 @@ func defines(was, is *file) string {
 	return ""
 }
 
-// telemetryAPI are the modules of the API of OpenTelemetry.
+// telemetryAPI are the modules of the OpenTelemetry API.
 var telemetryAPI = map[syntax.Language][]string{
 	syntax.Go: {goAPI}, syntax.JavaScript: {"@opentelemetry/api"}, syntax.TypeScript: {"@opentelemetry/api"}, syntax.Python: {"opentelemetry"}, syntax.Java: {"io.opentelemetry"},
 }
@@ -386,8 +390,8 @@ func nameOf(fn *syntax.Node) string {
 	return fn.Text
 }
 
-// beside reports whether a span is in a loop or function that uses the boundary's value, without those inside, or in a
-// function that one calls.
+// beside reports whether the innermost loop or function around a span uses the boundary's value, or is called by such a
+// loop or function.
 func (r *reach) beside(s *instrumentation.Span) bool {
 	if r.users == nil {
 		r.findUsers()
@@ -418,7 +422,8 @@ func (r *reach) findUsers() {
 	}
 }
 
-// surrounds reports whether a span is the current one of the boundary's call or, if that makes a client, of a use of it.
+// surrounds reports whether a span is current at the boundary's call. If the call makes a client, the span has to be
+// current at a use of the client.
 func (r *reach) surrounds(s *instrumentation.Span) bool {
 	if s.Body == nil {
 		return false
@@ -429,7 +434,7 @@ func (r *reach) surrounds(s *instrumentation.Span) bool {
 	return s.Body.Has(func(c *syntax.Node) bool { return r.holds(c) && r.runs[c] && r.current(s, c) })
 }
 
-// current reports whether a span is the current one where code runs, in the same function.
+// current reports whether a span is current where n runs, in the same function.
 func (r *reach) current(s *instrumentation.Span, n *syntax.Node) bool {
 	within := s.Start.Enclosing(syntax.Func)
 	if s.Body.Kind == syntax.Func {
@@ -463,7 +468,7 @@ func (r *reach) library() bool {
 	return false
 }
 
-// calls reports whether a file calls an imported function, a class, or a method of one.
+// calls reports whether a file calls an imported function or class, or a method of one.
 func calls(f *file, name string) bool {
 	for n := range f.Root.All(syntax.Call, syntax.New) {
 		if !f.runs[n] {
@@ -476,7 +481,7 @@ func calls(f *file, name string) bool {
 	return false
 }
 
-// imports returns an error in the imports that a change adds.
+// imports returns a problem in the imports that a change adds, or "".
 func imports(ctx context.Context, root *os.Root, was, is *file) (string, error) {
 	var dependencies []string
 	read := false
@@ -523,7 +528,7 @@ func imports(ctx context.Context, root *os.Root, was, is *file) (string, error) 
 	return "", nil
 }
 
-// pythonStandard are modules of Python's standard library that instrumentation uses.
+// pythonStandard are the modules of Python's standard library that instrumentation uses.
 var pythonStandard = []string{"contextlib", "functools", "logging", "os", "time", "typing"}
 
 // standard reports whether an import is of the standard library, or of a file of the project by a relative path.
@@ -545,7 +550,7 @@ var identifier = regexp.MustCompile(`[\p{L}_$][\p{L}\p{N}_$]*`)
 
 var separators = regexp.MustCompile(`[-_.]+`)
 
-// provides reports whether a dependency has a module, by their names.
+// provides reports whether a dependency contains a module, by their names.
 func provides(l syntax.Language, dependency, module string) bool {
 	under := func(prefix, separator string) bool {
 		return module == prefix || strings.HasPrefix(module, prefix+separator)
@@ -568,11 +573,11 @@ func provides(l syntax.Language, dependency, module string) bool {
 	}
 }
 
-// maxConfigBytes is the maximum size of the configuration files that are read for dependencies.
+// maxConfigBytes is the maximum total size of the files that dependenciesOf reads.
 const maxConfigBytes = 16 << 20
 
-// dependenciesOf returns the names of the dependencies in the manifests above a file, the nearest first. It stops at
-// maxConfigBytes.
+// dependenciesOf returns the names of the dependencies in the manifests above a file, nearest first. It stops reading
+// after maxConfigBytes.
 func dependenciesOf(ctx context.Context, root *os.Root, name string) (all []string, err error) {
 	size := 0
 	for dir := range configfile.Above(path.Dir(name)) {
@@ -590,12 +595,12 @@ func dependenciesOf(ctx context.Context, root *os.Root, name string) (all []stri
 			}
 			text, err := patch.Read(root, file)
 			if err != nil {
-				continue // a review reports it
+				continue // reviews report unreadable files
 			}
 			if size += len(text); size > maxConfigBytes {
 				return all, nil
 			}
-			found, _ := configfile.Parse(file, text) // the part that it can read
+			found, _ := configfile.Parse(file, text) // a broken file gives the part that parses
 			for _, f := range found {
 				if f.Kind != configfile.Manifest {
 					continue

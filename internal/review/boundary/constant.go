@@ -14,7 +14,8 @@ import (
 // null is the constant null, nil, undefined or None. Other constants are bool, float64 and string.
 type null struct{}
 
-// constant returns the value of an expression, nil if it is not known. A variable of the change that gets one value has it.
+// constant returns the value of an expression, or nil if it is unknown. A variable that the change adds has a known
+// value if it is assigned once.
 func (r *running) constant(n *syntax.Node) any {
 	v, ok := r.values[n]
 	if !ok {
@@ -57,7 +58,7 @@ func (r *running) evaluate(n *syntax.Node) any {
 		}
 	case syntax.Call:
 		if name := n.Callee(); name.Kind == syntax.Name && len(n.Children) == 2 && slices.Contains([]string{"range", "bool", "Boolean"}, name.Text) {
-			return r.constant(n.Children[1]) // which is as true
+			return r.constant(n.Children[1]) // same truth value
 		}
 	case syntax.Conditional:
 		switch truth(r.constant(n.Children[0])) {
@@ -106,7 +107,7 @@ func (r *running) binary(n *syntax.Node) any {
 		case truth(x) == yes:
 			return y
 		case truth(y) == no:
-			return false // or x, which is as good as false
+			return false // x or y, but both count as false
 		}
 		return nil
 	case "||", "or":
@@ -148,7 +149,8 @@ func (r *running) binary(n *syntax.Node) any {
 	return nil
 }
 
-// equal compares two operands: constants of the same type, or a variable with itself.
+// equal compares two operands: constants of the same type, or a variable with itself. It returns nil if the result is
+// unknown.
 func equal(n *syntax.Node, x, y any) any {
 	if a, b := n.Children[0], n.Children[1]; a.Kind == syntax.Name && b.Kind == syntax.Name && a.Text == b.Text {
 		return true
@@ -166,7 +168,7 @@ const (
 	no
 )
 
-// truth returns whether a condition with a constant value is met.
+// truth returns whether a constant value meets a condition.
 func truth(v any) int {
 	met := true
 	switch v := v.(type) {

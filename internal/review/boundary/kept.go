@@ -12,12 +12,12 @@ import (
 	"assay/internal/review/syntax"
 )
 
-// lost returns the calls and returns of a file that the change removes. They may be
-// at other places of the file. Like all that Lacks returns, it names lines and quotes no code: the reader may not see
-// all of it.
+// lost returns a problem if a change removes calls, returns or returned values of a file, otherwise "". Code may move
+// within the file. Like all problems that Lacks returns, it gives lines and quotes no code: the reader may not see the
+// whole file.
 func lost(was, is *file) string {
 	calls, values, exits := map[string]int{}, map[string]int{}, map[syntax.Kind]int{}
-	returned := map[string]bool{} // variables
+	returned := map[string]bool{} // names of variables
 	for n := range is.Root.All() {
 		if !is.runs[n] {
 			continue
@@ -70,8 +70,8 @@ func lost(was, is *file) string {
 	return ""
 }
 
-// called returns the name of the callee of a call. It returns "" for other code, and for a call with a context, which a span
-// replaces.
+// called returns the name of the function that a call calls. It returns "" for other code, and in Go for calls such as
+// context.Background(), which the context of a span replaces.
 func (f *file) called(n *syntax.Node) string {
 	if n.Kind != syntax.Call && n.Kind != syntax.New {
 		return ""
@@ -83,8 +83,8 @@ func (f *file) called(n *syntax.Node) string {
 	return f.function(name)
 }
 
-// function returns the name of a function. In Go, it is the same for those with and without a context, and for handlers and
-// functions for them.
+// function returns the name by which functions are compared. In Go, it leaves out the suffixes Context, With and Func:
+// a change may call such a variant instead.
 func (f *file) function(name string) string {
 	if f.Language != syntax.Go {
 		return name
@@ -107,7 +107,8 @@ func results(n *syntax.Node) []*syntax.Node {
 	}
 }
 
-// leaves visits the names and literals of an expression outside of functions. It reports whether it has calls or functions.
+// leaves visits the names and literals of an expression outside of functions. It reports whether the expression has
+// calls or functions.
 func leaves(n *syntax.Node, visit func(*syntax.Node)) (calls bool) {
 	switch n.Kind {
 	case syntax.Func, syntax.Class:
@@ -123,7 +124,7 @@ func leaves(n *syntax.Node, visit func(*syntax.Node)) (calls bool) {
 	return calls
 }
 
-// silencers are names of the API and the SDK of OpenTelemetry that set up, replace or shut down the SDK of the process.
+// silencers are the names of the OpenTelemetry API and SDK that set up, replace or shut down the SDK of the process.
 var silencers = func() map[string]bool {
 	all := map[string]bool{}
 	for name := range strings.FieldsSeq(`disable shutdown Shutdown uninstrument uninstrument_app suppressTracing suppress_instrumentation suppress_http_instrumentation
@@ -137,10 +138,10 @@ var silencers = func() map[string]bool {
 	return all
 }()
 
-// sdkSettings matches environment variables and properties of the SDK, and the global variable of the API for JavaScript.
+// sdkSettings matches environment variables and properties of the SDK, and the global variable of the JavaScript API.
 var sdkSettings = regexp.MustCompile(`^(OTEL_|opentelemetry\.js\.api\.|otel\.(sdk|javaagent|traces|metrics|logs|propagators)\b)`)
 
-// silenced returns the code that a change adds and that may turn off telemetry of the process.
+// silenced returns a problem if a change adds code that may turn off telemetry of the process, otherwise "".
 func silenced(was, is *file) string {
 	before := map[string]int{}
 	was.silencers(func(name string, _ *syntax.Node) bool {
@@ -157,7 +158,7 @@ func silenced(was, is *file) string {
 	return problem
 }
 
-// silencers yields the uses of silencers, settings and implementations that record nothing, and the assignments to the API.
+// silencers yields the uses of silencers, SDK settings and no-op implementations, and assignments to the API.
 func (f *file) silencers(yield func(name string, at *syntax.Node) bool) {
 	for _, i := range f.Imports {
 		name := i.Path
@@ -200,7 +201,8 @@ func (f *file) silencers(yield func(name string, at *syntax.Node) bool) {
 	}
 }
 
-// named reports whether a string names a member: trace["disable"], getattr(trace, "disable"), const { disable: f } = trace.
+// named reports whether a string is the name of a member: trace["disable"], getattr(trace, "disable"), const { disable:
+// f } = trace.
 func named(n *syntax.Node) bool {
 	switch p := n.Parent; p.Kind {
 	case syntax.Index:

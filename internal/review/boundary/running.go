@@ -10,11 +10,11 @@ import (
 	"assay/internal/review/syntax"
 )
 
-// use is how code uses the value of an expression: not at all, by a call, a return or by handing it on, or by giving it to a
-// variable.
+// use is how code uses the value of an expression: not at all, directly, such as in a call or return, or by assigning
+// it to a variable.
 type use struct {
-	is bool
-	by variable
+	is bool     // it is used directly
+	by variable // it is used if this variable is
 }
 
 var (
@@ -22,28 +22,28 @@ var (
 	used    = use{is: true}
 )
 
-// variable is a name that a scope declares, or no variable.
+// variable is a name that a scope declares. The zero value is no variable.
 type variable struct {
 	scope *syntax.Node
 	name  string
 }
 
-// running finds the code of a file that may run, which is all but the code that constant conditions and jumps exclude, and functions
-// that nothing uses. It visits each node once.
+// running finds the code of a file that may run: all code except code that constant conditions or jumps exclude, and
+// functions without a use. It visits each node once.
 type running struct {
 	*file
-	before   *file                // before the change, nil if the file is that one
-	known    map[string]bool      // names that are declared outside of functions before the change
+	before   *file                // the file before the change, nil if that file is visited
+	known    map[string]bool      // names that the file before the change declares outside of functions
 	declares map[variable]bool    // variables, functions and classes
-	assigns  []*syntax.Node       // assignments that may introduce no variable
+	assigns  []*syntax.Node       // assignments that may not declare a variable
 	changes  map[string]bool      // variables that are changed in place
-	values   map[*syntax.Node]any // of constant, by expression
+	values   map[*syntax.Node]any // results of constant, by expression
 	used     map[variable]bool
-	waiting  map[variable][]*syntax.Node // functions, classes and mentions of them, until the variable is used
-	queue    []*syntax.Node              // those that did not wait in vain
+	waiting  map[variable][]*syntax.Node // functions, classes and names that run once the variable is used
+	queue    []*syntax.Node              // nodes of waiting whose variable is used
 }
 
-// run sets f.runs and f.words.
+// run sets f.runs and f.words. before is the file before the change, nil if f is that file.
 func (f *file) run(before *file) {
 	f.runs, f.words = map[*syntax.Node]bool{}, map[string]bool{}
 	r := &running{
@@ -76,7 +76,7 @@ func (f *file) run(before *file) {
 	}
 }
 
-// outside adds the names that code declares outside of functions.
+// outside adds the names that code declares outside of functions to names.
 func outside(n *syntax.Node, names map[string]bool) {
 	for _, c := range n.Children {
 		switch c.Kind {
@@ -97,7 +97,7 @@ func (r *running) collect(n *syntax.Node) {
 	switch n.Kind {
 	case syntax.Name:
 		r.words[n.Text] = true
-		if n.Start > 0 && r.Source[n.Start-1] == '&' { // of Go
+		if n.Start > 0 && r.Source[n.Start-1] == '&' { // an address in Go
 			r.changes[n.Text] = true
 		}
 	case syntax.Operator:
@@ -135,7 +135,7 @@ func (r *running) pattern(scope, target *syntax.Node) {
 	}
 }
 
-// introduces returns the scope of the variables that an assignment or declaration introduces, nil if it is unknown.
+// introduces returns the scope of the variables that an assignment or declaration declares, or nil if it is unknown.
 func (r *running) introduces(n *syntax.Node) *syntax.Node {
 	scope := r.scope(n)
 	if r.Language == syntax.Python || n.Kind == syntax.Declare || n.Type != "" || n.Text != "=" || scope == r.Root || n.Parent.Kind == syntax.Loop {
@@ -152,7 +152,8 @@ func (r *running) introduces(n *syntax.Node) *syntax.Node {
 	}
 }
 
-// scope returns where a declaration counts: in the block around it, in Python in the function.
+// scope returns the scope of a declaration: in Python the function around it, otherwise the nearest block or other
+// scope.
 func (r *running) scope(n *syntax.Node) *syntax.Node {
 	var up *syntax.Node
 	if r.Language == syntax.Python {
@@ -164,7 +165,7 @@ func (r *running) scope(n *syntax.Node) *syntax.Node {
 	return up
 }
 
-// resolve returns the variable that a name stands for.
+// resolve returns the variable that a name refers to, or no variable.
 func (r *running) resolve(n *syntax.Node) variable {
 	at := n
 	if r.Language == syntax.Python && n.Parent.Kind == syntax.Param { // a default is evaluated outside of the function
@@ -185,7 +186,7 @@ func (r *running) all(nodes []*syntax.Node, how use) {
 	}
 }
 
-// visit visits code that runs. It reports whether no code after it in the same block does.
+// visit visits code that runs. It reports whether the code after it in the same block does not run.
 func (r *running) visit(n *syntax.Node, how use) (ends bool) {
 	if n.Kind == syntax.Func || n.Kind == syntax.Class {
 		r.declare(n, how)
@@ -230,7 +231,7 @@ func (r *running) visit(n *syntax.Node, how use) (ends bool) {
 	return false
 }
 
-// mention records that code uses a name.
+// mention records the use of a name.
 func (r *running) mention(n *syntax.Node, how use) {
 	switch {
 	case how.is:
@@ -248,7 +249,7 @@ func (r *running) use(v variable) {
 	}
 }
 
-// wait visits a node as soon as a variable is used.
+// wait queues a node once a variable is used.
 func (r *running) wait(n *syntax.Node, v variable) {
 	if r.used[v] {
 		r.queue = append(r.queue, n)
@@ -257,8 +258,9 @@ func (r *running) wait(n *syntax.Node, v variable) {
 	}
 }
 
-// declare handles a function or class, whose code runs if something uses it. Outside of functions, other files may use what
-// was there before the change, and methods run.
+// declare handles a function or class, whose code runs if it is used. These count as used: methods, functions and
+// classes with decorators, and names that existed outside of functions before the change, because other files may use
+// them.
 func (r *running) declare(n *syntax.Node, how use) {
 	around := n.Enclosing(syntax.Func, syntax.Class)
 	switch {
@@ -295,7 +297,7 @@ func (r *running) held(n *syntax.Node) use {
 	return use{by: v}
 }
 
-// isResult reports whether a name is one of a result of a function of Go around code.
+// isResult reports whether a name is in the result types of a Go function around a node, as a named result is.
 func isResult(n *syntax.Node, name string) bool {
 	for up := n.Enclosing(syntax.Func); up != nil; up = up.Enclosing(syntax.Func) {
 		if slices.Contains(identifier.FindAllString(up.Type, -1), name) {
@@ -360,7 +362,7 @@ func (r *running) loop(n *syntax.Node) {
 	r.visit(body, used)
 }
 
-// choose visits the cases of a switch. With a constant subject, cases of other constants do not run.
+// choose visits the cases of a switch. If the subject is constant, cases of other constants do not run.
 func (r *running) choose(n *syntax.Node) {
 	cases := n.Children
 	var subject any
@@ -396,7 +398,8 @@ func (r *running) try(n *syntax.Node) (ends bool) {
 	for _, c := range n.Children[1:] {
 		switch {
 		case c.Kind == syntax.Catch:
-			if code := bytes.Trim(r.Source[n.Body().Start:n.Body().End], "{} \t\r\n"); len(code) > 0 { // imports have no nodes
+			// Look at the source, because imports have no nodes.
+			if code := bytes.Trim(r.Source[n.Body().Start:n.Body().End], "{} \t\r\n"); len(code) > 0 {
 				r.runs[c] = true
 				r.all(c.Children[:len(c.Children)-1], used)
 				ends = r.visit(c.Body(), dropped) && ends
@@ -422,7 +425,7 @@ func (r *running) block(n *syntax.Node) (ends bool) {
 			how = used
 		}
 		last := r.visit(c, how)
-		if r.Language != syntax.Python || c.Kind != syntax.Block { // that of a loop's else
+		if r.Language != syntax.Python || c.Kind != syntax.Block { // not the block of a loop's else
 			ends = last || ends
 		}
 	}

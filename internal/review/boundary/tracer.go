@@ -11,13 +11,13 @@ import (
 	"assay/internal/review/syntax"
 )
 
-// origins knows where the tracers of a file come from.
+// origins determines where the tracers of a file come from.
 type origins struct {
 	*file
 	functions map[string][]*syntax.Node // by name
 	classes   map[string]bool
-	traced    map[string]bool // names of functions that start a span by the API
-	known     map[*syntax.Node]bool
+	traced    map[string]bool       // names of functions that start a span with the API
+	known     map[*syntax.Node]bool // results of real and returns
 	depth     int
 }
 
@@ -41,7 +41,7 @@ func newOrigins(f *file) *origins {
 	return o
 }
 
-// tracerOf returns the tracer that starts a span, nil if a function of the project or an annotation does.
+// tracerOf returns the tracer that starts a span, or nil if a function of the project or an annotation starts it.
 func tracerOf(s *instrumentation.Span) *syntax.Node {
 	if recv, name := s.Start.Called(); s.Tracer == nil && slices.Contains(startNames, name) {
 		return recv
@@ -49,8 +49,8 @@ func tracerOf(s *instrumentation.Span) *syntax.Node {
 	return s.Tracer
 }
 
-// recorded reports whether a span is one of the API of OpenTelemetry, as far as the file shows: of a real tracer, or of a
-// function that starts one.
+// recorded reports whether the OpenTelemetry API starts a span, as far as the file shows: with a real tracer, or in a
+// function that uses one.
 func (o *origins) recorded(s *instrumentation.Span) bool {
 	if t := tracerOf(s); t != nil {
 		return o.real(t)
@@ -62,15 +62,15 @@ func (o *origins) recorded(s *instrumentation.Span) bool {
 	return !o.uses.Noop(s.Start) && (len(o.functions[name]) == 0 || o.traced[name])
 }
 
-// real reports whether a tracer, or the object that has it, comes from an import or from code outside of the file: not from
-// a literal, a class or a function of the file, and not from a no-op implementation.
+// real reports whether a tracer, or the object that holds it, comes from an import or from code outside of the file.
+// Literals, classes and functions of the file are not real tracers, nor are no-op implementations.
 func (o *origins) real(n *syntax.Node) bool {
 	const maxDepth = 64 // variables and calls
 	is, ok := o.known[n]
 	if ok || o.depth == maxDepth {
 		return is
 	}
-	o.known[n] = true // of a tracer that is made of itself, the rest decides: this.tracer = this.tracer || getTracer()
+	o.known[n] = true // ignore the reference to itself in this.tracer = this.tracer || getTracer()
 	o.depth++
 	is = o.find(n)
 	o.depth--
@@ -118,7 +118,8 @@ func (o *origins) find(n *syntax.Node) bool {
 	}
 }
 
-// field reports whether a field of a value is a real tracer, or one of the fields of a literal that does not name them.
+// field reports whether a field of a value is a real tracer. In an object literal, it may also come from a spread
+// value.
 func (o *origins) field(n *syntax.Node, name string) bool {
 	v := n
 	if def := o.Definition(n); def != nil && def.Value() != nil {
@@ -157,7 +158,7 @@ func (o *origins) returned(n *syntax.Node) bool {
 	return o.elsewhere(name)
 }
 
-// returns reports whether each result of a function has a real tracer.
+// returns reports whether each return of a function returns a real tracer or null.
 func (o *origins) returns(fn *syntax.Node) bool {
 	is, ok := o.known[fn]
 	if ok {
@@ -177,14 +178,14 @@ func (o *origins) returns(fn *syntax.Node) bool {
 	return is
 }
 
-// elsewhere reports whether a name that the file neither imports nor gives a value may be one of another file.
+// elsewhere reports whether a name that the file neither imports nor defines may be defined in another file.
 func (o *origins) elsewhere(name string) bool {
 	switch {
 	case instrumentation.NoopName(name), o.classes[name], len(o.functions[name]) > 0:
 		return false
 	case o.Language == syntax.Go, o.Language == syntax.Java:
 		return name != "new"
-	default: // otherwise it is one of the language
+	default: // other names belong to the language
 		return slices.Contains([]string{"this", "self", "cls", "globalThis"}, name) || slices.ContainsFunc(o.Imports, func(i syntax.Import) bool { return i.Member == "*" })
 	}
 }
