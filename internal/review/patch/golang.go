@@ -13,8 +13,8 @@ import (
 	"assay/internal/review/syntax"
 )
 
-// TidyGo removes the imports that the edits of a Go file leave without a use, because it would not compile with them.
-// It returns false if a variable would be left without a use, or if the file is too complex.
+// TidyGo removes the imports that have no use after the edits of a Go file, because the file would not compile. It
+// returns false if the edits leave a variable without a use, or if the file is too complex.
 func (f *File) TidyGo() bool {
 	before, errBefore := syntax.ParseGo(f.Path, f.Before)
 	after, errAfter := syntax.ParseGo(f.Path, f.After)
@@ -39,7 +39,7 @@ func (f *File) TidyGo() bool {
 	return f.Apply() == nil
 }
 
-// removeImport returns the edit that removes an import: its line if it is alone on it.
+// removeImport returns the edit that removes an import, with its line if nothing else is on it.
 func removeImport(source []byte, n *syntax.Node) udiff.Edit {
 	start := bytes.LastIndexByte(source[:n.Start], '\n') + 1
 	end := len(source)
@@ -59,10 +59,11 @@ func removeImport(source []byte, n *syntax.Node) udiff.Edit {
 	return udiff.Edit{Start: n.Start, End: n.End}
 }
 
-// packages returns the names before a dot in a Go file, those in types included, which have no nodes.
+// packages returns the names before a dot in a Go file. It includes names in types, which have no nodes in package
+// syntax.
 func packages(source []byte) map[string]bool {
 	all := map[string]bool{}
-	tree, _ := parser.ParseFile(token.NewFileSet(), "", source, parser.SkipObjectResolution) // of a broken file, the part that parses
+	tree, _ := parser.ParseFile(token.NewFileSet(), "", source, parser.SkipObjectResolution) // partial if broken
 	if tree == nil {
 		return all
 	}
@@ -76,7 +77,7 @@ func packages(source []byte) map[string]bool {
 	return all
 }
 
-// names counts the uses and definitions of names.
+// names counts the occurrences of names below a node.
 func names(root *syntax.Node) map[string]int {
 	count := make(map[string]int)
 	for n := range root.All(syntax.Name) {
@@ -85,7 +86,7 @@ func names(root *syntax.Node) map[string]int {
 	return count
 }
 
-// unused counts the local variables that occur nowhere in their function but in their definition.
+// unused counts the local variables that occur in their function only in their definition.
 func unused(f *syntax.File) (n int) {
 	functions := make(map[*syntax.Node]map[string]int)
 	for def := range f.Root.All() {

@@ -20,7 +20,7 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 )
 
-// MaxFile is the size in bytes of the largest file that a patch changes. A review reads no larger ones.
+// MaxFile is the maximum size in bytes of a file that a patch changes. Reviews do not read larger files.
 const MaxFile = 512 << 10
 
 // Patch is a change that is not applied yet.
@@ -33,15 +33,15 @@ type Patch struct {
 type Step struct {
 	File string `json:"file"`           // below the root, with slashes; "" if it is about the repository
 	Line int    `json:"line,omitempty"` // before the change, from 1; 0 if it is about the file
-	Text string `json:"text"`           // the change, or the task with the reason
+	Text string `json:"text"`           // describes the change, or the task and its reason
 	Open bool   `json:"open,omitempty"` // left to people
 	// Boundary is set in an open step that a language model may take.
 	Boundary Boundary `json:"boundary,omitzero"`
 }
 
-// Boundary is the code at the line of a step where a service receives or sends, and which has no telemetry.
+// Boundary is code at the line of a step where a service receives or sends, and that has no telemetry.
 type Boundary struct {
-	SpanKind string `json:"span_kind"` // of the spans that it lacks: server, client, consumer, producer, internal
+	SpanKind string `json:"span_kind"` // of the missing spans: server, client, consumer, producer, internal
 	Library  string `json:"library"`   // as in instrumentation.Boundary
 }
 
@@ -92,8 +92,8 @@ func (p *Patch) Diff(w io.Writer) error {
 	return nil
 }
 
-// wholeLines returns sorted edits in which the insertion of lines at the end of a line is one at the start of the next line,
-// so that a diff does not show the line before as changed.
+// wholeLines returns sorted edits, with insertions of lines at the end of a line moved to the start of the next line.
+// Otherwise a diff would show the line before as changed.
 func wholeLines(before []byte, edits []udiff.Edit) []udiff.Edit {
 	edits = slices.Clone(edits)
 	for i := range edits {
@@ -110,8 +110,9 @@ func wholeLines(before []byte, edits []udiff.Edit) []udiff.Edit {
 
 var hunkHeader = regexp.MustCompile(`(?m)^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@`)
 
-// renumber corrects the lines of the new file in the headers of a diff. udiff leaves out the unchanged lines between
-// edits of one hunk, so the following hunks begin too early, and `git apply` prefers a repetition of their lines there.
+// renumber corrects the line numbers of the new file in the hunk headers of a diff. udiff does not count the unchanged
+// lines between the edits of a hunk, so the numbers of later hunks are too low, and `git apply` may find repeated lines
+// there.
 func renumber(diff string) string {
 	added := 0
 	return hunkHeader.ReplaceAllStringFunc(diff, func(header string) string {
@@ -125,7 +126,7 @@ func renumber(diff string) string {
 	})
 }
 
-// lines returns the number of lines of a hunk, whose header leaves 1 out.
+// lines returns the number of lines in a hunk header, which leaves out the number 1.
 func lines(digits string) int {
 	if digits == "" {
 		return 1
@@ -138,8 +139,8 @@ func number(digits string) int {
 	return n
 }
 
-// quoted returns a name as Git writes it in a patch: in quotes if it has control characters, quotes or backslashes, which
-// would otherwise end the line or the name.
+// quoted returns a name as Git writes it in a patch. A name with control characters, quotes or backslashes, which could
+// end the name or the line, is in quotes.
 func quoted(name string) string {
 	if !strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '"' || r == '\\' }) {
 		return name
@@ -160,7 +161,7 @@ func quoted(name string) string {
 	return b.String()
 }
 
-// Restore returns the patch whose Diff is given, of files that are as they were before it.
+// Restore returns the patch whose Diff is given. Its files must have the content from before the patch.
 func Restore(root *os.Root, diff []byte) (p *Patch, err error) {
 	p = new(Patch)
 	var r *restored
@@ -183,16 +184,16 @@ func Restore(root *os.Root, diff []byte) (p *Patch, err error) {
 	return p, nil
 }
 
-// restored is a file of a diff.
+// restored is a file of a diff while it is read.
 type restored struct {
 	File
-	left       [][]byte // lines of Before that are not in After
-	number     int      // of the first of them
-	olds, news int      // lines of the hunk that come
-	kind       byte     // of the last line
+	left       [][]byte // remaining lines of Before
+	number     int      // line number of the first of left
+	olds, news int      // remaining old and new lines of the hunk
+	kind       byte     // first byte of the last line
 }
 
-// restore begins with the file of a header's second line.
+// restore starts the file that the second line of a header names.
 func restore(root *os.Root, header string, created bool) (_ *restored, err error) {
 	name := strings.TrimPrefix(header, "+++ ")
 	if strings.HasPrefix(name, `"`) {
@@ -254,7 +255,7 @@ func (r *restored) add(line []byte) error {
 	return nil
 }
 
-// take leaves lines as they are.
+// take copies n lines unchanged.
 func (r *restored) take(n int) {
 	for _, line := range r.left[:n] {
 		r.After = append(r.After, line...)
@@ -262,7 +263,7 @@ func (r *restored) take(n int) {
 	r.left, r.number = r.left[n:], r.number+n
 }
 
-// end adds the file to a patch.
+// end completes the file and adds it to a patch.
 func (r *restored) end(p *Patch) {
 	if r == nil {
 		return
@@ -272,8 +273,8 @@ func (r *restored) end(p *Patch) {
 	p.Files = append(p.Files, r.File)
 }
 
-// Check reports whether the files can be written: those that the patch changes are as they were when it was made, and those
-// that it creates do not exist, not even where a review does not look.
+// Check returns an error if a file cannot be written: a file that the patch changes has other content than when the
+// patch was made, or a file that it creates exists, even where a review does not look.
 func (p *Patch) Check(root *os.Root) error {
 	for _, f := range p.Files {
 		if err := f.check(root); err != nil {
@@ -316,7 +317,7 @@ func (f *File) check(root *os.Root) error {
 	}
 }
 
-// Apply writes the files that pass Check. It writes all or, after an error, none.
+// Apply checks the patch and writes its files. If a write fails, it undoes the others.
 func (p *Patch) Apply(root *os.Root) (err error) {
 	if err := p.Check(root); err != nil {
 		return err
@@ -340,17 +341,18 @@ func (p *Patch) Apply(root *os.Root) (err error) {
 	return nil
 }
 
-// writing writes files in two steps: new files, and the changed ones beside those that they replace.
+// writing writes a patch in two steps. It first writes created files, and changed files under temporary names in their
+// directories. Then it renames these.
 type writing struct {
 	root         *os.Root
 	replacements []replacement
 	undo         []func() error
 }
 
-// replacement is a changed file beside the one that it replaces.
+// replacement is the new version of a file under a temporary name.
 type replacement struct {
 	file *File
-	next string // its name until then
+	next string // the temporary name
 	mode fs.FileMode
 }
 
@@ -362,7 +364,7 @@ func (w *writing) undone() (err error) {
 	return err
 }
 
-// prepare writes a new file, with its directories, or the replacement of a file.
+// prepare writes a created file with its directories, or the replacement of a changed file.
 func (w *writing) prepare(f *File) error {
 	name := filepath.FromSlash(f.Path)
 	if f.Created {
@@ -390,7 +392,7 @@ func (w *writing) prepare(f *File) error {
 	return err
 }
 
-// replace replaces a file.
+// replace renames a replacement to the name of its file.
 func (w *writing) replace(r replacement) error {
 	name := filepath.FromSlash(r.file.Path)
 	if err := w.root.Rename(r.next, name); err != nil {
@@ -406,13 +408,13 @@ func (w *writing) replace(r replacement) error {
 	return nil
 }
 
-// beside writes a file with a new name in the directory of another one.
+// beside writes a file with a temporary name in the directory of another file, and returns the name.
 func (w *writing) beside(name string, text []byte, mode fs.FileMode) (beside string, err error) {
 	beside = filepath.Join(filepath.Dir(name), ".assay-"+rand.Text())
 	if err := w.write(beside, text, mode); err != nil {
 		return "", err
 	}
-	return beside, w.root.Chmod(beside, mode) // whatever the umask is
+	return beside, w.root.Chmod(beside, mode) // regardless of the umask
 }
 
 // write writes a file that does not exist.
@@ -422,7 +424,7 @@ func (w *writing) write(name string, text []byte, mode fs.FileMode) error {
 		return err
 	}
 	w.undo = append(w.undo, func() error {
-		if err := w.root.Remove(name); !errors.Is(err, fs.ErrNotExist) { // it may have replaced a file
+		if err := w.root.Remove(name); !errors.Is(err, fs.ErrNotExist) { // it may have been renamed
 			return err
 		}
 		return nil

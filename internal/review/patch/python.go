@@ -4,8 +4,8 @@ package patch
 
 import "bytes"
 
-// indented reports whether the lines of a Python file are indented as Python requires. The grammar also takes a block
-// without statements, or a line that is further in without a block. A string that does not end makes it true.
+// indented reports whether the indentation of a Python file is valid. The grammar also accepts a block without
+// statements, or more indentation without a block. It returns true if a string does not end.
 func indented(source []byte) bool {
 	type column struct{ tabs8, tabs1 int } // the width with tabs to multiples of 8, and with tabs as spaces
 	levels := []column{{}}
@@ -48,8 +48,8 @@ func indented(source []byte) bool {
 	return !opens
 }
 
-// logicalLine returns the end of a logical line of Python, and its last byte without comments and white space, 0 if it
-// has no other. It returns false if a string does not end.
+// logicalLine returns the end of a logical line of Python, and its last byte without comments and white space, or 0 if
+// it has no other bytes. It returns false if a string does not end.
 func logicalLine(source []byte, at int) (end int, last byte, ok bool) {
 	for depth := 0; at < len(source); at++ {
 		switch c := source[at]; c {
@@ -88,7 +88,7 @@ func logicalLine(source []byte, at int) (end int, last byte, ok bool) {
 	return at, last, true
 }
 
-// stringLength returns the length of the string of Python that a source begins with, 0 if it does not end.
+// stringLength returns the length of the Python string at the start of a source, or 0 if the string does not end.
 func stringLength(source []byte) int {
 	quote := source[:1]
 	if len(source) >= 3 && source[1] == quote[0] && source[2] == quote[0] {
