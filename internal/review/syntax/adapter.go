@@ -11,12 +11,12 @@ import (
 	"assay/internal/review/treesitter"
 )
 
-// maxDepth is the depth of the deepest nodes of a file. Deeper ones are left out and the file is broken. Some searches go
-// from a node to the root, or through the nodes below each node, so the depth multiplies their work.
+// maxDepth is the maximum depth of a node. Deeper nodes are left out, and their file is Broken. Some searches visit all
+// nodes above a node, or below each node, so the depth multiplies their work.
 const maxDepth = 1000
 
-// Parse parses a file: one of Go as ParseGo does, others with the parser, whose errors it returns. A file with syntax errors
-// gives the tree of the parts that parse, marked as broken.
+// Parse parses a file: Go with ParseGo, other languages with p, whose errors it returns. A file with syntax errors
+// gives the tree of the parts that parse, and is Broken.
 func Parse(ctx context.Context, p *treesitter.Parser, name string, language Language, source []byte) (*File, error) {
 	grammar := treesitter.JavaScript
 	switch language {
@@ -62,23 +62,23 @@ func (a *adapter) lacks() bool {
 	switch {
 	case a.f.Language != JavaScript && a.f.Language != TypeScript:
 		return true
-	case strings.HasSuffix(name, ".d.ts") || strings.HasSuffix(name, ".d.mts") || strings.HasSuffix(name, ".d.cts"): // types only
-		return false
+	case strings.HasSuffix(name, ".d.ts") || strings.HasSuffix(name, ".d.mts") || strings.HasSuffix(name, ".d.cts"):
+		return false // declarations of types only
 	}
 	return slices.ContainsFunc(a.Nodes, func(n treesitter.Node) bool {
 		return n.Error && a.f.LineOf(int(n.Start)) < a.f.LineOf(int(n.End))
 	})
 }
 
-// adapter translates a tree of treesitter. The methods of a language build on it.
+// adapter translates a tree of package treesitter. The adapters of languages embed it.
 type adapter struct {
 	*treesitter.Tree
 	f     *File
 	depth int
 	scope *Node // the function whose body is translated, for Python
-	// translate returns the nodes of a node: one for an expression, any number for a statement.
+	// translate returns the nodes for a node of the grammar: one for an expression, any number for a statement.
 	translate func(i int32) []*Node
-	// skip reports whether a kind holds no code, such as a type.
+	// skip reports whether nodes of a kind contain no code, such as types.
 	skip func(kind string) bool
 }
 
@@ -108,7 +108,7 @@ func (a *adapter) named(i int32) []int32 {
 	return out
 }
 
-// fields returns the children that a field holds.
+// fields returns the named children in a field.
 func (a *adapter) fields(i int32, field string) []int32 {
 	var out []int32
 	for c := range a.Children(i) {
@@ -119,7 +119,7 @@ func (a *adapter) fields(i int32, field string) []int32 {
 	return out
 }
 
-// child returns the first child of a kind, or -1.
+// child returns the first child with a kind, or -1.
 func (a *adapter) child(i int32, kind string) int32 {
 	for c := range a.Children(i) {
 		if a.Kind(c) == kind {
@@ -152,7 +152,7 @@ func (a *adapter) statement(i int32) []*Node {
 	return a.translate(i)
 }
 
-// expr returns the node of an expression. A child that the source lacks is an empty node.
+// expr returns the node of an expression, which is empty for a missing child.
 func (a *adapter) expr(i int32) *Node {
 	if i < 0 {
 		return &Node{}
@@ -173,7 +173,7 @@ func (a *adapter) field(i int32, name string) *Node {
 	return n
 }
 
-// optional returns the node of a field as a list, which is empty without the field.
+// optional returns a list with the node of a field, or an empty list without the field.
 func (a *adapter) optional(i int32, name string) []*Node {
 	if c := a.ChildByField(i, name); c >= 0 {
 		return []*Node{a.expr(c)}
@@ -191,10 +191,10 @@ func (a *adapter) exprs(list []int32) []*Node {
 	return out
 }
 
-// other returns a node without a kind of its own, with all its named children.
+// other returns an Other with all named children.
 func (a *adapter) other(i int32) *Node { return a.node(Other, i, a.nodes(a.named(i))...) }
 
-// common translates the nodes whose kinds and fields the grammars share.
+// common translates nodes with kinds and fields that the grammars share.
 func (a *adapter) common(i int32) *Node {
 	switch kind := a.Kind(i); kind {
 	case "true", "false":
@@ -238,7 +238,7 @@ func (a *adapter) block(i int32) *Node {
 	return a.node(Block, i, a.statement(i)...)
 }
 
-// around returns a Block of nodes, at an offset if there are none.
+// around returns a Block around nodes, or an empty one at an offset.
 func around(nodes []*Node, at int) *Node {
 	b := &Node{Kind: Block, Start: at, End: at, Children: nodes}
 	if len(nodes) > 0 {
@@ -247,7 +247,7 @@ func around(nodes []*Node, at int) *Node {
 	return b
 }
 
-// operator returns the text of the children that are not named, between the operands.
+// operator returns the text of the unnamed children: the words of an operator between operands.
 func (a *adapter) operator(i int32) string {
 	var words []string
 	for c := range a.Children(i) {
@@ -258,7 +258,7 @@ func (a *adapter) operator(i int32) string {
 	return strings.Join(words, " ")
 }
 
-// binary returns x + y as a concatenation if it is one, otherwise an Operator.
+// binary returns a concatenation for x + y with a string, otherwise an Operator.
 func (a *adapter) binary(i int32) *Node {
 	op := a.code(a.ChildByField(i, "operator"))
 	x, y := a.field(i, "left"), a.field(i, "right")

@@ -17,8 +17,8 @@ import (
 	"assay/internal/review/treesitter"
 )
 
-// ParseGo parses a Go file. A file with syntax errors gives the tree of the parts that parse, marked as broken. The error is
-// treesitter.ErrTooComplex for a file that is TooDeep.
+// ParseGo parses a Go file. A file with syntax errors gives the tree of the parts that parse, and is Broken. The error
+// is treesitter.ErrTooComplex for a file that is TooDeep.
 func ParseGo(name string, source []byte) (*File, error) {
 	fset := token.NewFileSet()
 	tree, err := parser.ParseFile(fset, name, source, parser.ParseComments|parser.SkipObjectResolution)
@@ -54,8 +54,8 @@ func ParseGo(name string, source []byte) (*File, error) {
 	return f.finish(), nil
 }
 
-// TooDeep reports whether a Go file nests more deeply than 1,000 nodes. The work of its analysis grows with the square of the
-// depth, also that for the positions of its nodes.
+// TooDeep reports whether a Go file nests more deeply than 1,000 nodes. The work of analyzing a file, including the
+// positions of its nodes, grows with the square of the depth.
 func TooDeep(tree *ast.File) bool {
 	deepest := 0
 	ast.PreorderStack(tree, nil, func(_ ast.Node, around []ast.Node) bool {
@@ -67,7 +67,8 @@ func TooDeep(tree *ast.File) bool {
 
 var majorVersion = regexp.MustCompile(`^v[0-9]+$`)
 
-// importName guesses the name of the package at an import path: its last element without major version, "go-", "-go" and ".go".
+// importName guesses the name of the package at an import path: the last element without a major version, "go-", "-go"
+// and ".go".
 func importName(p string) string {
 	base := path.Base(p)
 	if majorVersion.MatchString(base) {
@@ -195,7 +196,7 @@ func (g golang) stmts(list []ast.Stmt) []*Node {
 	return out
 }
 
-// one translates a statement that may be missing.
+// one translates a statement that may be nil.
 func (g golang) one(s ast.Stmt) []*Node {
 	if s == nil {
 		return nil
@@ -379,7 +380,7 @@ func (g golang) composite(e *ast.CompositeLit) *Node {
 		return g.node(Object, e, g.exprs(e.Elts)...).text(g.code(t))
 	}
 	n := g.node(Object, e, g.exprs(e.Elts)...).text(g.code(e.Type))
-	for _, c := range n.Children { // the name of a field is no variable
+	for _, c := range n.Children { // the name of a field is not a variable
 		if c.Kind == Pair && c.Children[0].Kind == Name {
 			c.Children[0].Kind = String
 		}
@@ -387,8 +388,8 @@ func (g golang) composite(e *ast.CompositeLit) *Node {
 	return n
 }
 
-// concat makes n of a + b: a String if both are known, a Template if one is a string, otherwise nil. Templates of
-// concatenations are flattened.
+// concat makes n the concatenation a + b: a String if both are strings, a Template if one is a string or Template.
+// Otherwise it returns nil. It flattens nested Templates.
 func concat(n, a, b *Node) *Node {
 	stringy := func(n *Node) bool { return n.Kind == String || n.Kind == Template }
 	if !stringy(a) && !stringy(b) {

@@ -310,7 +310,7 @@ func (j java) switches(i int32) *Node {
 	return n
 }
 
-// try returns a Try, a With for resources, or for both a Try whose body is a With.
+// try returns a Try, or a With for resources without clauses. For both, it returns a Try whose body contains a With.
 func (j java) try(i int32) *Node {
 	body := j.block(j.ChildByField(i, "body"))
 	resources := j.ChildByField(i, "resources")
@@ -347,7 +347,7 @@ func (j java) try(i int32) *Node {
 	return n
 }
 
-// string translates a literal or text block; one with interpolations is a Template.
+// string translates a literal or text block to a String, or to a Template if it has interpolations.
 func (j java) string(i int32) *Node {
 	code := j.code(i)
 	if text, ok := strings.CutPrefix(code, `"""`); ok && j.has(i, `"""`) {

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// javaScript translates the trees of the grammars JavaScript, TypeScript and TSX.
+// javaScript translates the trees of the JavaScript, TypeScript and TSX grammars.
 type javaScript struct{ *adapter }
 
 func (j javaScript) skip(kind string) bool {
@@ -422,7 +422,7 @@ func (j javaScript) types(clause int32) []*Node {
 	return out
 }
 
-// members returns the members of a class. A parameter of a constructor that declares a property is a member as well.
+// members returns the members of a class. They include constructor parameters that declare a property.
 func (j javaScript) members(body int32) []*Node {
 	var out, decorators []*Node
 	for _, c := range j.named(body) {
@@ -494,8 +494,8 @@ func (j javaScript) template(i int32) *Node {
 	return n
 }
 
-// unescape returns the value of the escape sequences of JavaScript, Java and Python, which agree where it matters.
-// Unknown sequences stay as Python has them, with the backslash, or lose it as in JavaScript.
+// unescape replaces the escape sequences of JavaScript, Java and Python, as far as they are the same. Unknown sequences
+// keep the backslash if keepUnknown is set, as in Python, and lose it otherwise, as in JavaScript.
 func unescape(s string, keepUnknown bool) string {
 	if !strings.Contains(s, `\`) {
 		return s

@@ -48,7 +48,7 @@ func (p python) translate(i int32) []*Node {
 	return one(p.expression(i))
 }
 
-// outside adds one of File.Statements.
+// outside adds a statement to File.Statements.
 func (p python) outside(i int32, text string, names ...*Node) *Node {
 	n := p.node(Other, i, names...).text(text)
 	n.Parent = p.scope
@@ -95,7 +95,7 @@ func (p python) ifs(clause, whole int32, rest []int32) *Node {
 	return n
 }
 
-// loop returns a Loop and the Block of its else clause.
+// loop returns a Loop, and the Block of its else clause if there is one.
 func (p python) loop(i int32, header *Node) []*Node {
 	body := p.block(p.ChildByField(i, "body"))
 	out := one(p.node(Loop, i, header, body))
@@ -118,7 +118,7 @@ func (p python) assign(targets []*Node, value *Node, op string) *Node {
 	return &Node{Kind: Assign, Start: targets[0].Start, End: value.End, Text: op, Children: append(targets, value)}
 }
 
-// assignments returns an assignment, divided if it has as many values as targets.
+// assignments returns an assignment, split into one for each target if there are as many values.
 func (p python) assignments(i int32) []*Node {
 	left, right := p.ChildByField(i, "left"), p.ChildByField(i, "right")
 	if right >= 0 && p.Kind(right) == "expression_list" && left >= 0 && p.Kind(left) == "pattern_list" {

@@ -25,7 +25,7 @@ const (
 
 var languages = [...]string{"", "go", "javascript", "typescript", "python", "java"}
 
-// String returns the name of the language as telemetry.sdk.language has it, and "typescript".
+// String returns the language as a value of telemetry.sdk.language, except for "typescript".
 func (l Language) String() string { return languages[l] }
 
 // LanguageOf returns the language of a file by its extension.
@@ -48,49 +48,69 @@ func LanguageOf(file string) Language {
 // Kind is the kind of a node.
 type Kind uint8
 
-// The kinds of nodes. "Children" are the contents of Node.Children, "Text" those of Node.Text. Parentheses, type
-// conversions without a call (`x as T`, `x!`, `<T>x`, `(T) x` of Java), pointers, addresses (`&x`, `*x`) and expression
-// statements have no node: their operand stands in their place.
+// The kinds of nodes. "Children" are the contents of Node.Children, "Text" is the content of Node.Text. Some constructs
+// have no node, and their operand takes their place: parentheses, type conversions without a call (`x as T`, `x!`,
+// `<T>x`, `(T) x` of Java), pointers and addresses (`&x`, `*x`), and expression statements.
 const (
-	Other       Kind = iota
-	Name             // an identifier, this, self, super. Text: the identifier
-	Member           // x.y, x?.y, x::y. Text: y. Children: x
-	Index            // x[i]. Children: x, the indices
-	Call             // f(...), also a tagged template. Children: the callee, the arguments. Trailing lambdas are arguments
-	New              // new T(...). Children: T as Name or Member, the arguments
-	String           // a string that is known: a literal, or a concatenation of literals. Text: the value
-	Template         // a string with variable parts: a template, an f-string, a concatenation. Children: the parts in order, String or expressions
-	Number           // Text: the source
-	Bool             // Text: "true" or "false"
-	Null             // nil, null, undefined, None
-	Object           // a map, dict, object or struct literal. Text: its type in the source, if written. Children: Pair, Spread, Func or expressions
-	Pair             // key: value in an Object. A name in a pattern with a default is an Operator "=". Children: the key (String for a literal key or field name, otherwise an expression), the value
-	List             // an array, slice, tuple or set literal. Text: its element type in the source, if written. Children: the elements
-	Argument         // name=value among the arguments of a call. Text: name. Children: the value
-	Spread           // ...x, *x, **x. Children: x
-	Assign           // an assignment, a declaration with a value, or the header of a loop or a with. Text: the operator ("=", ":=", "+=", "in", "of", "as"). Children: the targets (an Object or List where a pattern destructures), the value last
-	Declare          // a declaration without a value: a variable or field. Children: the declared names
-	Func             // a function, method, constructor or lambda. Text: its name, "" for a lambda. Children: Param, decorators, the body last: a Block, or the expression of a lambda
-	Param            // a parameter of a Func, a receiver included. Text: its name, "" for a pattern that destructures. Children: decorators, the default, if any, or the pattern
-	Class            // a class, interface, enum, or Go struct type. Text: its name. Children: decorators, superclasses as Name or Member, members, each field after its decorators
-	Block            // statements. Children: the statements. A file is a Block
-	If               // Children: the condition, the consequence, the alternative if there is one
-	Conditional      // a ? b : c, b if a else c. Children: a, b, c
-	Loop             // for, while, do, range, for-of, comprehension. Children: the header's parts, the body last
-	Try              // Children: the body, Catch, Finally
-	Catch            // Children: Param if named, the body last
-	Finally          // Children: the body
-	With             // with of Python, try-with-resources of Java. Children: Assign or expression for each resource, the body last
-	Switch           // switch, select, match. Children: the subject if any, Case
-	Case             // Children: the values, the body (a Block) last
-	Return           // Children: the values
-	Throw            // throw, raise. Children: the value if any
-	Jump             // break, continue, goto. Text: the keyword
-	Defer            // defer of Go. Children: the call
-	Spawn            // go of Go. Children: the call
-	Await            // await x, yield x. Text: the keyword. Children: x
-	Operator         // any other operator. Text: the operator as written ("==", "!", "and"). Children: the operands
-	Decorator        // a decorator or annotation. Children: a Name, Member or Call
+	Other  Kind = iota
+	Name        // an identifier, this, self, super. Text: the identifier
+	Member      // x.y, x?.y, x::y. Text: y. Children: x
+	Index       // x[i]. Children: x, the indices
+	// Call is f(...), also a tagged template. Children: the callee, the arguments, including trailing lambdas.
+	Call
+	New    // new T(...). Children: T as Name or Member, the arguments
+	String // a string that is known: a literal, or a concatenation of literals. Text: the value
+	// Template is a string with variable parts: a template, an f-string or a concatenation. Children: the parts in
+	// order, String or expressions.
+	Template
+	Number // Text: the source
+	Bool   // Text: "true" or "false"
+	Null   // nil, null, undefined, None
+	// Object is a map, dict, object or struct literal. Text: its type in the source, if written. Children: Pair,
+	// Spread, Func or expressions.
+	Object
+	// Pair is key: value in an Object. A name in a pattern with a default is an Operator "=". Children: the key (String
+	// for a literal key or field name, otherwise an expression), the value.
+	Pair
+	// List is an array, slice, tuple or set literal. Text: its element type in the source, if written. Children: the
+	// elements.
+	List
+	Argument // name=value among the arguments of a call. Text: name. Children: the value
+	Spread   // ...x, *x, **x. Children: x
+	// Assign is an assignment, a declaration with a value, or the header of a loop or a with. Text: the operator ("=",
+	// ":=", "+=", "in", "of", "as"). Children: the targets (an Object or List where a pattern destructures), the value
+	// last.
+	Assign
+	Declare // a declaration without a value: a variable or field. Children: the declared names
+	// Func is a function, method, constructor or lambda. Text: its name, "" for a lambda. Children: Param, decorators,
+	// the body last: a Block, or the expression of a lambda.
+	Func
+	// Param is a parameter of a Func, including a receiver. Text: its name, "" for a pattern that destructures.
+	// Children: decorators, the default, if any, or the pattern.
+	Param
+	// Class is a class, interface, enum or Go struct type. Text: its name. Children: decorators, superclasses as Name
+	// or Member, members, each field after its decorators.
+	Class
+	Block       // statements. Children: the statements. A file is a Block
+	If          // Children: the condition, the consequence, the alternative if there is one
+	Conditional // a ? b : c, b if a else c. Children: a, b, c
+	Loop        // for, while, do, range, for-of, comprehension. Children: the header's parts, the body last
+	Try         // Children: the body, Catch, Finally
+	Catch       // Children: Param if named, the body last
+	Finally     // Children: the body
+	// With is a with of Python or a try-with-resources of Java. Children: Assign or expression for each resource, the
+	// body last.
+	With
+	Switch    // switch, select, match. Children: the subject if any, Case
+	Case      // Children: the values, the body (a Block) last
+	Return    // Children: the values
+	Throw     // throw, raise. Children: the value if any
+	Jump      // break, continue, goto. Text: the keyword
+	Defer     // defer of Go. Children: the call
+	Spawn     // go of Go. Children: the call
+	Await     // await x, yield x. Text: the keyword. Children: x
+	Operator  // any other operator. Text: the operator as written ("==", "!", "and"). Children: the operands
+	Decorator // a decorator or annotation. Children: a Name, Member or Call
 )
 
 // Node is a node of the tree. Its methods count their steps, like methods of File.
@@ -99,8 +119,8 @@ type Node struct {
 	depth      uint16 // below the root
 	Start, End int    // byte offsets in the source
 	Text       string // depends on Kind
-	// Type is the declared type as the source has it, for Param, Assign and Declare; the result types for Func. The
-	// first Param of a Go method is its receiver.
+	// Type is the declared type in the source, for Param, Assign and Declare; the result types for Func. The first
+	// Param of a Go method is its receiver.
 	Type     string
 	Parent   *Node
 	Children []*Node
@@ -110,10 +130,10 @@ type Node struct {
 
 // Import is an imported module or a name of it.
 type Import struct {
-	Path   string // the module: "go.opentelemetry.io/otel", "@opentelemetry/api", "opentelemetry.trace", "io.opentelemetry.api.trace"
+	Path   string // the module, such as "@opentelemetry/api" or "io.opentelemetry.api.trace"
 	Member string // the imported name, "" for the whole module, "*" for all names
 	Name   string // the name in this file, "" if it has none
-	Node   *Node  // the range of the path or statement, which for Python is below one of File.Statements or is one
+	Node   *Node  // the range of the path or statement; in Python, one of File.Statements or below one
 }
 
 // Comment is a comment, with its delimiters.
@@ -123,21 +143,21 @@ type Comment struct {
 
 // File is a parsed file. It is not safe for concurrent use: its methods and its nodes' methods count their steps.
 type File struct {
-	Path     string // as the review names it, with slashes
+	Path     string // in the review, with slashes
 	Language Language
 	Source   []byte
 	Package  string // Go's and Java's package
 	Root     *Node  // a Block
 	Imports  []Import
 	Comments []Comment
-	// Statements are statements of Python that are not in the tree, in the order of the source. Text is "import", "global",
-	// "nonlocal", or "future" for an import of __future__. Parent is the function around the statement, nil if there is
-	// none. Children are the names of global and nonlocal.
+	// Statements are the statements of Python that are not in the tree, in source order. Text is "import", "global",
+	// "nonlocal", or "future" for an import of __future__. Parent is the function around the statement, or nil.
+	// Children are the names of global and nonlocal.
 	Statements []*Node
 	// Broken is set when parts of the file could not be parsed. The tree has the other parts.
 	Broken bool
-	// Unparsed is set when the tree lacks code. In JavaScript and TypeScript, an error within a line makes a file broken and not
-	// unparsed: the grammars do not have all of the language, such as entities in JSX.
+	// Unparsed is set when the tree lacks code. In JavaScript and TypeScript, an error within one line sets only
+	// Broken: the grammars lack parts of the languages, such as entities in JSX.
 	Unparsed bool
 
 	lines []int // offsets of line starts
@@ -145,7 +165,7 @@ type File struct {
 	steps int
 }
 
-// finish sets parents and the index of names, and leaves out nodes that are too deep. Every adapter ends with it.
+// finish sets parents, depths and the index of names, and removes nodes that are too deep. Every adapter calls it last.
 func (f *File) finish() *File {
 	f.names = map[string][]*Node{}
 	stack := []*Node{f.Root}
@@ -176,7 +196,7 @@ func (f *File) finish() *File {
 			}
 		}
 	}
-	for _, defs := range f.names { // the body of a loop follows a condition that stands after it
+	for _, defs := range f.names { // the tree has the condition of a do loop before its body
 		slices.SortStableFunc(defs, func(a, b *Node) int { return a.Start - b.Start })
 	}
 	f.lines = append(f.lines, 0)
@@ -188,7 +208,7 @@ func (f *File) finish() *File {
 	return f
 }
 
-// bind adds the names in a target or pattern to the index.
+// bind adds the names in a target or pattern of a definition to the index.
 func (f *File) bind(target, def *Node) {
 	for n := range target.Names() {
 		f.names[n.Text] = append(f.names[n.Text], def)
@@ -233,7 +253,7 @@ func (f *File) ImportsAny(modules ...string) bool {
 	return slices.ContainsFunc(f.Imports, func(i Import) bool { return Below(i.Path, modules) })
 }
 
-// Below reports whether the path of a module is that of one of the modules, or continues it after a '/' or '.'.
+// Below reports whether the path of a module is one of modules, or continues one after a '/' or '.'.
 func Below(module string, modules []string) bool {
 	return slices.ContainsFunc(modules, func(m string) bool {
 		rest, ok := strings.CutPrefix(module, m)
@@ -241,18 +261,18 @@ func Below(module string, modules []string) bool {
 	})
 }
 
-// The limit of the steps that the methods of a file and its nodes take, which are visits of a node and reads of some of the
-// source. Reviews of the files of public modules take up to 8 for each byte.
+// The limit of steps per file is baseSteps and stepsPerByte for each byte of source. A step of a method of File or Node
+// is the visit of a node, or the reading of some source. Reviews of public modules take up to 8 steps per byte.
 const (
 	baseSteps    = 1 << 20
 	stepsPerByte = 50
 )
 
-// Exhausted reports whether the methods of the file and of its nodes have taken too many steps. Since then, All ends early,
-// and the findings are not complete.
+// Exhausted reports whether the methods of the file and its nodes have taken too many steps. All then ends early, so
+// findings are incomplete.
 func (f *File) Exhausted() bool { return f.steps > baseSteps+stepsPerByte*len(f.Source) }
 
-// count counts steps. It reports whether more may be taken. A node that is in no file has no limit.
+// count counts steps. It reports whether more are allowed. A node that is in no file has no limit.
 func (n *Node) count(steps int) bool {
 	if n.file == nil {
 		return true
@@ -261,9 +281,10 @@ func (n *Node) count(steps int) bool {
 	return !n.file.Exhausted()
 }
 
-// Definition returns the last Assign, Declare or Param in scope at a use that gives a name its value: in the
-// function around the use or the functions and file around that. It returns nil for names of other files. Members are
-// found by their last name in the whole file: the use `this.tracer` finds `this.tracer = ...` and the field `tracer`.
+// Definition returns the Assign, Declare or Param that defines a name: the last one before the use in the innermost
+// function or the file, otherwise one after the use and outside of functions. It returns nil for names of other files.
+// Members are found by their last name in the whole file: the use `this.tracer` finds `this.tracer = ...` and the field
+// `tracer`.
 func (f *File) Definition(use *Node) *Node {
 	if use.Kind != Name && use.Kind != Member {
 		return nil
@@ -285,10 +306,10 @@ func (f *File) Definition(use *Node) *Node {
 	return best
 }
 
-// maxDefinitions bounds the definitions that are considered for one use, so that the work stays linear.
+// maxDefinitions is the maximum number of definitions considered for a use, so that the work stays linear.
 const maxDefinitions = 32
 
-// depth returns how many functions are around a definition that is in scope at a use after it, -1 if it is not in scope.
+// depth returns the number of functions around a definition that is in scope at a later use, -1 if it is not in scope.
 func (f *File) depth(def, use *Node) int {
 	if use.Kind == Member {
 		if def.Kind == Param {
@@ -310,8 +331,8 @@ func (f *File) depth(def, use *Node) int {
 	return d
 }
 
-// Known returns the value of an expression that is a string literal, a name or member that this file gives one literal
-// value and no other, or an element of a constant object.
+// Known returns the value of a string: a literal, a name or member whose only value in the file is a literal, or an
+// element of a constant object.
 func (f *File) Known(n *Node) (string, bool) {
 	for range 4 { // const a = b
 		switch n.Kind {
@@ -339,8 +360,9 @@ func (f *File) Known(n *Node) (string, bool) {
 	return "", false
 }
 
-// Element returns the value in an object literal that a member or index reads, or nil: `KEYS.email` and `KEYS["email"]` for
-// an object that the file gives a name outside of functions, and the value of a member of an enum of Python.
+// Element returns the value in an object literal that a member or index reads, or nil: `KEYS.email` and `KEYS["email"]`
+// for an object that the file gives a name outside of functions. For `Keys.EMAIL.value` of a Python enum it returns the
+// value of the member.
 func (f *File) Element(n *Node) *Node {
 	key := n.Text
 	switch {
@@ -369,13 +391,13 @@ func (f *File) Element(n *Node) *Node {
 	}
 	for _, def := range f.names[key][:min(len(f.names[key]), maxDefinitions)] {
 		if def.Kind == Assign && slices.ContainsFunc(def.Targets(), func(t *Node) bool { return t.Kind == Member && t.Children[0].Text == of.Text }) {
-			return nil // it is given another value
+			return nil // the element is assigned
 		}
 	}
 	return o.Get(key)
 }
 
-// Value returns the value of a name or member that this file gives one value and no other, otherwise nil.
+// Value returns the value of a name or member that has exactly one value in the file, otherwise nil.
 func (f *File) Value(n *Node) *Node {
 	if n.Kind != Name && n.Kind != Member {
 		return nil
@@ -387,7 +409,7 @@ func (f *File) Value(n *Node) *Node {
 	return defs[0].Value()
 }
 
-// All returns n and the nodes below it in source order, if kinds are given only the nodes of these. It ends early when the
+// All returns n and the nodes below it in source order, or only the nodes of the given kinds. It ends early when the
 // file is [File.Exhausted].
 func (n *Node) All(kinds ...Kind) iter.Seq[*Node] {
 	return func(yield func(*Node) bool) {
@@ -422,7 +444,7 @@ func (n *Node) Names() iter.Seq[*Node] {
 	return func(yield func(*Node) bool) { n.eachName(yield) }
 }
 
-// eachName yields the names of a target or pattern. It reports whether to continue.
+// eachName yields the names of a target or pattern. It reports whether iteration continues.
 func (n *Node) eachName(yield func(*Node) bool) bool {
 	switch n.Kind {
 	case Name, Member:
@@ -437,7 +459,7 @@ func (n *Node) eachName(yield func(*Node) bool) bool {
 	return true
 }
 
-// Enclosing returns the nearest node above n of one of the kinds, or nil.
+// Enclosing returns the nearest node above n with one of the kinds, or nil.
 func (n *Node) Enclosing(kinds ...Kind) *Node {
 	for p := n.Parent; p != nil; p = p.Parent {
 		p.count(1)
@@ -448,7 +470,8 @@ func (n *Node) Enclosing(kinds ...Kind) *Node {
 	return nil
 }
 
-// Inner returns the first node of another kind among n, its first child, the first child of that, and so on.
+// Inner returns the first node whose kind is not one of kinds: n, its first child, the first child of that child, and
+// so on.
 func (n *Node) Inner(kinds ...Kind) *Node {
 	for slices.Contains(kinds, n.Kind) && len(n.Children) > 0 {
 		n = n.Children[0]
@@ -456,7 +479,7 @@ func (n *Node) Inner(kinds ...Kind) *Node {
 	return n
 }
 
-// Assignment returns the Assign that gets the value of an expression, through await, nil if none does.
+// Assignment returns the Assign around an expression, possibly with await between, or nil.
 func (n *Node) Assignment() *Node {
 	for n = n.Parent; n != nil && n.Kind == Await; {
 		n = n.Parent
@@ -481,10 +504,10 @@ func (n *Node) Within(outer *Node) bool {
 // Callee returns the callee of a Call or New.
 func (n *Node) Callee() *Node { return n.Children[0] }
 
-// Args returns the arguments of a Call or New, and none for a node without children.
+// Args returns the arguments of a Call or New. A node without children has none.
 func (n *Node) Args() []*Node { return n.Children[min(1, len(n.Children)):] }
 
-// Arg returns argument i, or nil. An Argument counts only when asked for by name.
+// Arg returns argument i, or nil. A keyword Argument is only returned by Named.
 func (n *Node) Arg(i int) *Node {
 	if args := n.Args(); i < len(args) && args[i].Kind != Argument {
 		return args[i]
@@ -503,7 +526,7 @@ func (n *Node) Named(name string) *Node {
 	return nil
 }
 
-// Method returns the receiver and the name of a call x.name(...); for name(...), nil and the name.
+// Method returns the receiver and the name of a call x.name(...). For name(...), the receiver is nil.
 func (n *Node) Method() (receiver *Node, name string) {
 	switch c := n.Callee(); c.Kind {
 	case Member:
@@ -514,7 +537,7 @@ func (n *Node) Method() (receiver *Node, name string) {
 	return nil, ""
 }
 
-// Called is Method of a Call, and returns nil and "" for other nodes.
+// Called is like Method for a Call, and returns nil and "" for other nodes.
 func (n *Node) Called() (receiver *Node, name string) {
 	if n.Kind != Call {
 		return nil, ""
