@@ -238,7 +238,7 @@ def orders():
 	}
 )
 
-// paysProgram has a span of other code than the boundary.
+// paysProgram has a span that does not belong to the boundary.
 var paysProgram = func() program {
 	p := kafkaProgram
 	p.text = strings.Replace(p.text, "kafka-go\"\n", "kafka-go\"\n\t\"go.opentelemetry.io/otel\"\n\t\"go.opentelemetry.io/otel/trace\"\n", 1) +
@@ -253,7 +253,7 @@ var quietProgram = func() program {
 	return p
 }()
 
-// TestLacks has changes that add telemetry to a boundary, and changes that only seem to.
+// TestLacks checks changes that add telemetry to a boundary, and changes that only seem to.
 func TestLacks(t *testing.T) {
 	const (
 		goImports = "\t\"github.com/segmentio/kafka-go\"\n"
@@ -368,7 +368,7 @@ func TestLacks(t *testing.T) {
 		"Java global":                     {jobProgram, []string{javaImports, javaAPI, javaClass, javaTracer, "        store.save(message.value());\n", "        GlobalOpenTelemetry.set(null);\n        tracer.spanBuilder(\"process\").setSpanKind(SpanKind.CONSUMER).startSpan().end();\n        store.save(message.value());\n"}, "turns off telemetry of the whole process"},
 		"Java call":                       {jobProgram, []string{javaImports, javaAPI, javaClass, javaTracer, "        store.save(message.value());\n", "        tracer.spanBuilder(\"process\").setSpanKind(SpanKind.CONSUMER).startSpan().end();\n        message.value();\n"}, "calls, such as the one"},
 
-		// Shapes of telemetry, which keep what the code does.
+		// Forms of telemetry that do not change the behavior of the code.
 		"Go call in place":            {kafkaProgram, []string{goImports, goImports + otel, "\t\tprocess(m)\n", "\t\tfunc() {\n\t\t\t" + consumer + "\t\t\tdefer span.End()\n\t\t\tprocess(m)\n\t\t}()\n"}, ""},
 		"Go function of the change":   {kafkaProgram, []string{goImports, goImports + otel, "\t\tprocess(m)\n", "\t\ttraced(m)\n", "func process", "func traced(m kafka.Message) {\n\t" + consumer + "\tdefer span.End()\n\tprocess(m)\n}\n\nfunc process"}, ""},
 		"Go function of the loop":     {kafkaProgram, []string{goImports, goImports + otel, "\t\tprocess(m)\n", "\t\thandle := func() {\n\t\t\t" + consumer + "\t\t\tdefer func() { span.End() }()\n\t\t\tprocess(m)\n\t\t}\n\t\thandle()\n"}, ""},
@@ -455,7 +455,7 @@ func TestLacks(t *testing.T) {
 	}
 }
 
-// TestLacksManifests: a manifest is not read behind too many bytes of others.
+// TestLacksManifests checks that no manifest is read after too many bytes of other files.
 func TestLacksManifests(t *testing.T) {
 	dir := t.TempDir()
 	const before, after = "import nats\n\nx = nats.connect()\n", "import nats\nimport opentelemetry\nopentelemetry.a\nx = nats.connect()\n"
@@ -479,7 +479,7 @@ func TestLacksManifests(t *testing.T) {
 	require.Contains(t, lacks(), "no manifest")
 }
 
-// TestLacksQuotes: no problem quotes code of the file, of which a model may not see all.
+// TestLacksQuotes checks that no problem quotes code of the file: a model may not see all of it.
 func TestLacksQuotes(t *testing.T) {
 	const secret = "letmein"
 	parser := newParser(t)
@@ -512,7 +512,7 @@ func TestLacksQuotes(t *testing.T) {
 	}
 }
 
-// TestLacksSpan: a line that starts a span is not that of a boundary.
+// TestLacksSpan checks that a line that starts a span is not the line of a boundary.
 func TestLacksSpan(t *testing.T) {
 	dir := t.TempDir()
 	text := "package main\n\nimport \"go.opentelemetry.io/otel\"\n\nfunc main() {\n\t_, span := otel.Tracer(\"a\").Start(nil, \"a\")\n\tspan.End()\n}\n"
@@ -528,7 +528,7 @@ func TestLacksSpan(t *testing.T) {
 	}
 }
 
-// FuzzLacks compares hostile files without a panic, and equal ones add nothing.
+// FuzzLacks compares hostile files. It does not panic, and equal files add no telemetry.
 func FuzzLacks(f *testing.F) {
 	programs := []program{kafkaProgram, serverProgram, redisProgram, scriptProgram, pythonProgram, javaProgram}
 	for i, p := range programs {

@@ -20,7 +20,7 @@ import (
 	"assay/internal/review/migrate"
 )
 
-// javaPrograms are the projects in Java, with the class of their function main and the declarations of the old library.
+// javaPrograms are the Java projects, with their main class and the declarations of the old library.
 var javaPrograms = map[string]struct{ main, library string }{
 	"java-brave":              {"com.example.encoder.Encoder", "brave"},
 	"java-brave-plain":        {"Main", "brave"},
@@ -33,7 +33,7 @@ var javaPrograms = map[string]struct{ main, library string }{
 	"java-opentracing-active": {"com.example.stock.Stock", "opentracing"},
 }
 
-// javaSpan is what the stubs record of a span.
+// javaSpan is a span as the stubs record it.
 type javaSpan struct {
 	Attributes               map[string]any
 	Events                   []map[string]any
@@ -42,8 +42,8 @@ type javaSpan struct {
 	Trace                    string
 }
 
-// TestJavaPrograms compiles projects in Java before and after their migration, against declarations of the libraries that
-// record spans. Both versions record the same spans.
+// TestJavaPrograms compiles and runs Java projects before and after their migration, against declarations of the
+// libraries that record spans. Both versions record the same spans.
 func TestJavaPrograms(t *testing.T) {
 	vm := startJava(t)
 	for name, program := range javaPrograms {

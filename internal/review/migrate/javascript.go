@@ -757,7 +757,8 @@ func javaScriptImports(s *script) ([]edit, bool) {
 	for n := range s.f.Root.All(syntax.Name) { // the definitions of the imports themselves
 		if inPlace(n.Start) {
 			s.done[n] = true
-			if _, ok := s.f.Imported(n.Text); !ok && n.Text != "require" { // { jsonEncoder: { JSON_V2 } }, { globalTracer }
+			// A name that is not an import may hold a part of the setup: { jsonEncoder: { JSON_V2 } }.
+			if _, ok := s.f.Imported(n.Text); !ok && n.Text != "require" {
 				s.settings[n.Text] = n
 			}
 		}

@@ -70,7 +70,7 @@ func (u *scriptUnit) jsonManifest(name string) {
 	var edits []edit
 	for i := 0; i < len(old); {
 		first, replaced := i, i == main
-		for i++; i < len(old) && strings.Trim(string(source[old[i-1].End:old[i].Start]), " \t\r\n") == ","; i++ { // adjacent
+		for i++; i < len(old) && strings.Trim(string(source[old[i-1].End:old[i].Start]), " \t\r\n") == ","; i++ {
 			replaced = replaced || i == main
 		}
 		start, end := old[first].Start, old[i-1].End

@@ -79,7 +79,7 @@ func describe(t testing.TB, p *patch.Patch) string {
 }
 
 // TestGoldenRace migrates projects that use every row of the tables, and compares steps and patches. A second migration
-// changes nothing, and git makes the same files of the patch.
+// changes nothing, and applying the patch with git gives the same files.
 func TestGoldenRace(t *testing.T) {
 	dirs, err := filepath.Glob("testdata/*-*")
 	require.NoError(t, err)
@@ -335,7 +335,8 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestDependencies: steps name the dependencies that a migration does not replace, and no packages that nothing needs.
+// TestDependencies requires that steps name the dependencies that a migration does not replace, and no packages that
+// nothing needs.
 func TestDependencies(t *testing.T) {
 	const java = "import io.opentracing.Span;\nimport io.opentracing.util.GlobalTracer;\n\nclass A {\n    void f() {\n        Span span = GlobalTracer.get().buildSpan(\"f\").start();\n        span.finish();\n    }\n}\n"
 	for name, tt := range map[string]struct {
@@ -623,7 +624,7 @@ func TestLeftRace(t *testing.T) {
 
 const javaPOM = "<project></project>"
 
-// javaCode is a project in Java with statements from line 8 on.
+// javaCode is a Java project with statements from line 8 on.
 func javaCode(code string) map[string]string {
 	return map[string]string{"pom.xml": javaPOM, "A.java": `import io.opentracing.*;
 import io.opentracing.propagation.*;
@@ -638,7 +639,7 @@ class A {
 `}
 }
 
-// braveCode is a project in Java with statements from line 7 on.
+// braveCode is a Java project with statements of Brave from line 7 on.
 func braveCode(code string) map[string]string {
 	return map[string]string{"pom.xml": javaPOM, "A.java": `import brave.*;
 import brave.propagation.TraceContext;
@@ -652,7 +653,7 @@ class A {
 `}
 }
 
-// censusCode is a project in Java with statements from line 5 on.
+// censusCode is a Java project with statements of OpenCensus from line 5 on.
 func censusCode(code string) map[string]string {
 	return map[string]string{"pom.xml": javaPOM, "A.java": `import io.opencensus.trace.*;
 
@@ -682,7 +683,7 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// FuzzMake migrates arbitrary sources: a migration ends, and its result parses.
+// FuzzMake migrates arbitrary sources. A migration ends, and its result parses.
 func FuzzMake(f *testing.F) {
 	for _, pattern := range []string{"testdata/*-*/*", "../../../e2e/testdata/migrate/*-*/*"} {
 		files, err := filepath.Glob(pattern)
@@ -758,7 +759,7 @@ func TestMutations(t *testing.T) {
 	require.NotZero(t, changed)
 }
 
-// TestHostile bounds the work for calls within calls and for many calls.
+// TestHostile checks that the work is bounded for nested calls and for many calls.
 func TestHostile(t *testing.T) {
 	const n = 10_000
 	code := func(text string) string { return fmt.Sprintf(goFile, "", text) }

@@ -725,7 +725,7 @@ func (s *script) hoist(block *syntax.Node) {
 		name, value := n.Children[0].Text, n.Value()
 		if _, method := value.Called(); slices.Contains(startMethods, method) {
 			starts[name] = value
-		} else if value.Kind == syntax.Member && value.Text == "span" && starts[value.Children[0].Text] != nil { // scope.span
+		} else if value.Kind == syntax.Member && value.Text == "span" && starts[value.Children[0].Text] != nil {
 			starts[name] = starts[value.Children[0].Text]
 		} else if n.Children[0].Kind == syntax.Name {
 			delete(starts, name)

@@ -45,10 +45,10 @@ var javaLibraries = []struct {
 	{"Datadog tracer", []string{"datadog."}},
 }
 
-// generated are the tables of the document that are made from those of the code.
+// generated are the tables of the document that the test generates from the code's tables.
 var generated = regexp.MustCompile(`(?s)<!-- tables: begin -->\n.*?<!-- tables: end -->`)
 
-// TestDocument requires that the tables of the document are those of the code.
+// TestDocument requires that the tables of the document match the tables of the code.
 func TestDocument(t *testing.T) {
 	text, err := os.ReadFile(document)
 	require.NoError(t, err)
@@ -66,7 +66,7 @@ func TestDocument(t *testing.T) {
 	require.Equal(t, want, string(text), "run the tests of this package with -update")
 }
 
-// documented returns the library, the code and what becomes of it of each row of a table of the document.
+// documented returns the library, the code and the replacement in each row of a table of the document.
 func documented(t *testing.T, title string) [][]string {
 	t.Helper()
 	text, err := os.ReadFile(document)
@@ -149,7 +149,7 @@ func javaTables() string {
 	return b.String()
 }
 
-// target returns what a row makes of its symbol, for the documentation.
+// target returns the replacement of a row's symbol for the documentation.
 func (r *goRow) target() string {
 	if r.doc != "" {
 		return r.doc
@@ -158,7 +158,7 @@ func (r *goRow) target() string {
 	return "`" + to + "`"
 }
 
-// javaSymbol returns the method of a row: "Span.log(a, b)" of "io.opentracing.Span.log/2".
+// javaSymbol returns the method of a row, such as "Span.log(a, b)" for "io.opentracing.Span.log/2".
 func javaSymbol(symbol string) string {
 	symbol, arity, _ := strings.Cut(symbol, "/")
 	parts := strings.Split(symbol, ".")
@@ -169,7 +169,7 @@ func javaSymbol(symbol string) string {
 	return strings.Join(parts[len(parts)-2:], ".") + "(" + strings.Join(args, ", ") + ")"
 }
 
-// target returns what a row makes of its method, for the documentation, or "" if it is in no table.
+// target returns the replacement of a row's method for the documentation, or "" if the row has none.
 func (r *javaRow) target(symbol string) string {
 	if r.to == "" {
 		return r.doc
@@ -193,7 +193,7 @@ func golden(t *testing.T, prefixes ...string) (removed, added string) {
 			require.NoError(t, err)
 			for line := range strings.Lines(string(text)) {
 				switch line[0] {
-				case '-', ' ': // what stays is used as well
+				case '-', ' ': // unchanged lines use rows as well
 					removed += line
 				case '+':
 					added += line
@@ -247,7 +247,7 @@ func TestRowsAreTested(t *testing.T) {
 	}
 }
 
-// TestCheckTimeRace: the check of types does not begin after its time.
+// TestCheckTimeRace requires that the type check does not start after its deadline.
 func TestCheckTimeRace(t *testing.T) {
 	m := &goModule{fset: token.NewFileSet(), checked: time.Now()}
 	m.arrange([]*goFile{m.parse("a.go", []byte("package a\n"))})
@@ -259,7 +259,8 @@ func TestCheckTimeRace(t *testing.T) {
 	require.ErrorIs(t, m.check(stopped), context.Canceled)
 }
 
-// TestStubs requires that each row is of a declared symbol, and that the declarations have no errors but imports.
+// TestStubs requires that each row is for a declared symbol, and that the declarations have no errors except for
+// imports.
 func TestStubs(t *testing.T) {
 	m := &goModule{fset: token.NewFileSet(), packages: map[string]*goPackage{}}
 	paths := map[string][]string{}

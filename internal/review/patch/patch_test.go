@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestApply applies a patch with a changed and a new file, itself and by `git apply`.
+// TestApply applies a patch with a changed and a new file, with Apply and with `git apply`.
 func TestApply(t *testing.T) {
 	own, other := t.TempDir(), t.TempDir()
 	for _, dir := range []string{own, other} {
@@ -61,8 +61,8 @@ func TestApply(t *testing.T) {
 	require.Equal(t, "start();\n", string(text))
 }
 
-// TestDiffOfRepetitions applies patches of files whose lines repeat by `git apply`, which finds the place of a hunk by its
-// line in the new file if the context fits there.
+// TestDiffOfRepetitions applies patches of files with repeated lines with `git apply`, which places a hunk by its line
+// in the new file if the context matches there.
 func TestDiffOfRepetitions(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	p, dir := new(Patch), t.TempDir()
@@ -92,7 +92,7 @@ func TestDiffOfRepetitions(t *testing.T) {
 	}
 }
 
-// TestNames: a name cannot add lines to a patch.
+// TestNames checks that the name of a file cannot add lines to a patch.
 func TestNames(t *testing.T) {
 	for _, name := range []string{"x\n--- a/auth.py\n+++ b/auth.py", "a\tb.py", `q"uo\te.py`, "é ü.py"} {
 		dir := t.TempDir()
@@ -117,7 +117,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestApplyStaysInside follows no link out of the directory.
+// TestApplyStaysInside checks that Apply follows no link out of the directory.
 func TestApplyStaysInside(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	require.NoError(t, os.Symlink(outside, filepath.Join(dir, "out")))
@@ -133,7 +133,7 @@ func TestApplyStaysInside(t *testing.T) {
 	require.ErrorContains(t, err, "not a regular file")
 }
 
-// TestTidyGo: an import that only types use stays.
+// TestTidyGo checks that an import with uses only in types stays.
 func TestTidyGo(t *testing.T) {
 	before := "package store\n\nimport (\n\t\"database/sql\"\n\t\"strings\"\n)\n\ntype store struct{ db *sql.DB }\n\nvar name = strings.ToLower(\"A\")\n\nfunc open() (any, error) { return sql.Open(\"a\", name) }\n"
 	f := File{Path: "store.go", Before: []byte(before)}
@@ -146,7 +146,7 @@ func TestTidyGo(t *testing.T) {
 	require.Equal(t, strings.NewReplacer("sql.Open", "other.Open", "strings.ToLower(\"A\")", "\"a\"", "\t\"strings\"\n", "").Replace(before), string(f.After))
 }
 
-// TestDiffOfInsertedLines: a line after which lines are inserted is not changed.
+// TestDiffOfInsertedLines checks that a diff does not change the line after which lines are inserted.
 func TestDiffOfInsertedLines(t *testing.T) {
 	for _, end := range []string{"\n", "\r\n"} {
 		f := File{Path: "a", Before: []byte("a" + end + "b" + end), Edits: []udiff.Edit{{Start: 1, End: 1, New: end + "x"}, {Start: 1 + len(end), End: 2 + len(end), New: "c"}}}
@@ -167,7 +167,7 @@ func TestDiffOfInsertedLines(t *testing.T) {
 	}
 }
 
-// TestCheck: nothing is written if one of the files cannot be.
+// TestCheck checks that nothing is written if one of the files cannot be written.
 func TestCheck(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "a"), []byte("a"), 0o600))
@@ -190,7 +190,7 @@ func TestCheck(t *testing.T) {
 	require.FileExists(t, filepath.Join(dir, "new", "b"))
 }
 
-// TestApplyAllOrNone: all files are written, whatever other names there are, or none.
+// TestApplyAllOrNone checks that either all files are written, whatever other files exist, or none.
 func TestApplyAllOrNone(t *testing.T) {
 	change := func(path, text string) File {
 		return File{Path: path, Before: []byte(text), After: []byte("new " + text)}
@@ -234,7 +234,7 @@ func TestApplyAllOrNone(t *testing.T) {
 	}
 }
 
-// TestApplyUndoes: files that were replaced before an error are as they were.
+// TestApplyUndoes checks that undone restores files that were replaced before an error.
 func TestApplyUndoes(t *testing.T) {
 	dir := t.TempDir()
 	root, err := os.OpenRoot(dir)

@@ -33,7 +33,7 @@ var kinds = map[syntax.Kind]string{
 	syntax.Defer: "Defer", syntax.Spawn: "Spawn", syntax.Await: "Await", syntax.Operator: "Operator", syntax.Decorator: "Decorator",
 }
 
-// dump returns a subtree in one line. Names, strings and numbers stand for themselves.
+// dump returns a subtree in one line. Names, strings and numbers are written as they are.
 func dump(n *syntax.Node) string {
 	var b strings.Builder
 	switch n.Kind {
@@ -63,7 +63,7 @@ func dump(n *syntax.Node) string {
 	return b.String() + ")"
 }
 
-// parse parses a source of a language, given by the extension of a file, and checks the ranges of its nodes.
+// parse parses a source in the language of a file extension, and checks the ranges of its nodes.
 func parse(t *testing.T, ext, source string) *syntax.File {
 	t.Helper()
 	name := "file." + ext
@@ -133,7 +133,8 @@ func TestDefinition(t *testing.T) {
 	}
 }
 
-// TestArguments: a node without children has no arguments, so a caller may ask for one before it tests the kind.
+// TestArguments checks that a node without children has no arguments, so that a caller may ask for one before it checks
+// the kind.
 func TestArguments(t *testing.T) {
 	name := parse(t, "py", "f(a)").Root.Children[0].Args()[0]
 	if len(name.Args()) != 0 || name.Arg(0) != nil || name.Named("a") != nil {
@@ -200,7 +201,7 @@ func TestUnparsed(t *testing.T) {
 	}
 }
 
-// TestBroken checks that a file with an error has the nodes around it.
+// TestBroken checks that a file with an error has the nodes around the error.
 func TestBroken(t *testing.T) {
 	for ext, source := range map[string]string{"js": "a();\n) (;\nb();\n", "ts": "a();\nlet = ;\nb();\n", "py": "a()\n)\nb()\n", "java": "class A { void m() { a(); ) ; b(); } }"} {
 		f := parse(t, ext, source)
@@ -216,7 +217,7 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// TestDepth checks that nesting ends the translation and not the program.
+// TestDepth checks that deep nesting ends the translation and not the program.
 func TestDepth(t *testing.T) {
 	for _, test := range []struct{ ext, open, close string }{
 		{"js", "(", ")"}, {"js", "[", "]"}, {"ts", "f(", ")"}, {"tsx", "<a>", "</a>"}, {"py", "-", ""}, {"py", "[", "]"}, {"java", "{", "}"}, {"java", "!", ""},
@@ -229,7 +230,7 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// TestSteps checks that nested walks of a file end, and that those of a node in no file are not counted.
+// TestSteps checks that nested walks of a file end, and that steps of a node in no file are not counted.
 func TestSteps(t *testing.T) {
 	walks := func(n *syntax.Node) (steps int) {
 		for range 10_000_000 {
@@ -285,7 +286,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestImportSteps counts the imports among which a name is looked for.
+// TestImportSteps checks that the search for an imported name counts steps.
 func TestImportSteps(t *testing.T) {
 	f := &syntax.File{Source: make([]byte, 1<<10), Imports: make([]syntax.Import, 16_000)}
 	for range 300 { // 1,000 and 2,000 steps each

@@ -34,8 +34,8 @@ const callRules = `
 {id: java, language: Java, rule: {any: [{kind: method_invocation}, {kind: explicit_constructor_invocation}]}}
 `
 
-// TestCallSites compares the calls of all files of a directory with those that ast-grep finds. Both parse with
-// tree-sitter, but with builds and versions of their own. Files that one of them cannot parse are not compared.
+// TestCallSites compares the calls in all files of a directory with the calls that ast-grep finds. Both parse with
+// tree-sitter, but in different builds and versions. It leaves out files that one of them cannot parse.
 func TestCallSites(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), *astGrep, "scan", "--no-ignore", "vcs", "--json=stream", "--inline-rules", callRules, *directory).Output()
 	if err != nil {
