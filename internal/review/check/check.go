@@ -23,7 +23,7 @@ const (
 	Suggestion Severity = "suggestion"
 )
 
-// Severities has all severities, the worst first.
+// Severities lists all severities, the worst first.
 var Severities = []Severity{Critical, High, Medium, Low, Suggestion}
 
 // The categories of findings.
@@ -34,66 +34,68 @@ const (
 	Governance    = "Governance"
 )
 
-// Check is one check. Its functions are called by several goroutines at a time, for different files.
+// Check is a check of a review. Several goroutines may call its functions at the same time, for different files.
 type Check struct {
 	ID       string // kebab-case, as in `assay-ignore: ID`
 	Title    string // the defect, without a full stop: "Span name is built from variables"
 	Category string
 	Severity Severity
-	Rules    []string // the Instrumentation Score rules that the finding leads to
-	Why      string   // its cost, in Markdown
+	Rules    []string // Instrumentation Score rules that the defect may violate
+	Why      string   // why the defect matters, in Markdown
 	Fix      string   // how to fix it, in Markdown
 	Fixable  bool     // a mechanical fix exists
-	Masked   bool     // the range of a finding is a secret: reports show asterisks in its place
+	Masked   bool     // the range of a finding is a secret: reports mask it with asterisks
 
 	// Source is called for each source file. Config is called for each manifest, deployment, SDK or Collector
 	// configuration file. Repository is called once, after them. Any of them may be nil.
 	Source     func(*Pass, *instrumentation.Uses)
 	Config     func(*Pass, *configfile.File)
 	Repository func(*RepositoryPass)
-	// Related returns texts of which another source file must contain one to matter for a value that Source kept, none
-	// if no other file matters. A review of changed lines reads only these files for Repository. Without it, it reads
-	// all files as soon as Source kept a value of one that changed.
+	// Related returns search texts for a value that Source kept. Another source file matters for the value only if it
+	// contains one of the texts. A review of changed lines reads only these files for Repository. If Related is nil, it
+	// reads all files once Source has kept a value of a changed file.
 	Related func(kept any) []string
 }
 
-// Finding is one place that a check reports.
+// Finding is a place in a file that a check reports.
 type Finding struct {
 	Check    *Check
 	Severity Severity
 	File     string
 	// Start and End are the byte range to mark in the file. The first line of the range is the finding's line.
 	Start, End int
-	// Subject is the subject of the finding, without position: a span name, an attribute key, a metric name, a
-	// component. It is part of the finding's identity, so it stays when lines move. It never holds a sensitive value.
+	// Subject is the name that the finding is about: a span name, an attribute key, a metric name or a component. It is
+	// part of the finding's identity, so it contains no position, which changes when lines move. It never holds a
+	// sensitive value.
 	Subject string
-	// About follows the title of the check in the title of the finding; default the subject. It is not part of the identity.
+	// About follows the title of the check in the title of the finding. It defaults to Subject, and is not part of the
+	// identity.
 	About string
-	// Symbol is the function, class, service or document around the place, "" if none is. It is part of the
-	// identity as well.
+	// Symbol is the function, class, service or document that contains the place, "" if there is none. It is part of
+	// the identity as well.
 	Symbol  string
 	Message string // one sentence about the defect
-	// Names are names that appear in telemetry. They join the finding to insights.
+	// Names are the names of the place in telemetry. They link the finding to insights.
 	Names Names
-	// Fix is the mechanical fix: edits of this file, none if there is none.
+	// Fix is the mechanical fix: edits of this file, or nil.
 	Fix []Edit
 }
 
-// Names are the names that the telemetry of a place has.
+// Names are the names in the telemetry that a place creates.
 type Names struct {
 	AttributeKey, MetricName, SpanName, ScopeName, Service string
 }
 
-// Limits of the texts of a finding, in bytes, whatever the names in the code.
+// Limits for the texts of a finding, in bytes.
 const (
-	MaxName = 256 // of a name in a report: telemetry keeps no longer ones
-	// MaxText limits the other texts, and names as checks report them: to take sensitive data out of a name needs what
-	// follows it.
+	MaxName = 256 // for a name in a report, as for names in stored telemetry
+	// MaxText limits the other texts, and names as checks report them. Reports remove sensitive data from a name before
+	// they cut it to MaxName, because the detection needs the text after the data.
 	MaxText = 4 * MaxName
-	maxFix  = 16 << 10 // of the texts of its edits: a longer fix is none
+	maxFix  = 16 << 10 // for the texts of all edits: Report drops a longer fix
 )
 
-// Cut returns a text of at most limit bytes, which ends in an ellipsis if it was longer.
+// Cut cuts a text to at most limit bytes, and ends it with an ellipsis if it was longer.
 func Cut(s string, limit int) string { return safetext.Cut(s, limit-len("…")) }
 
 // Edit replaces a byte range of a file.
@@ -102,7 +104,7 @@ type Edit struct {
 	Text       string
 }
 
-// Pass is the input of a check for one file, and collects its findings.
+// Pass is the context of a check for one file. It receives the findings and the values to keep.
 type Pass struct {
 	Check  *Check
 	report func(Finding)
@@ -110,25 +112,27 @@ type Pass struct {
 	fixes  int
 }
 
-// maxFixes bounds the fixes of one check in one file that need a search through the file, so that the work stays linear.
+// maxFixes limits the fixes of one check in one file that need a search through the file, so that the work stays
+// linear.
 const maxFixes = 100
 
-// mayFix reports whether one more such fix may be made.
+// mayFix counts a fix that needs a search through the file, and reports whether it is within maxFixes.
 func (p *Pass) mayFix() bool {
 	p.fixes++
 	return p.fixes <= maxFixes
 }
 
-// NewPass returns the Pass of a check for one file. It calls report and keep on the goroutine of the check.
+// NewPass returns the Pass of a check for one file. The Pass calls report and keep on the goroutine of the check.
 func NewPass(c *Check, report func(Finding), keep func(any)) *Pass {
 	return &Pass{Check: c, report: report, keep: keep}
 }
 
-// Keep keeps a value of a file for the check's Repository function. It must not refer to the file's tree or source,
-// which are gone by then.
+// Keep stores a value for the check's Repository function. The value must not refer to the file's tree or source, which
+// are released before.
 func (p *Pass) Keep(v any) { p.keep(v) }
 
-// Report reports a finding. It fills in the check, and its severity if the finding has none, and cuts long texts.
+// Report reports a finding. It sets the check, and the severity of the check if the finding has none. It cuts long
+// texts and drops a long fix.
 func (p *Pass) Report(f Finding) {
 	for _, s := range []*string{
 		&f.Subject, &f.About, &f.Symbol, &f.Message, &f.Names.AttributeKey, &f.Names.MetricName, &f.Names.SpanName, &f.Names.ScopeName, &f.Names.Service,
@@ -147,15 +151,15 @@ func (p *Pass) Report(f Finding) {
 	p.report(f)
 }
 
-// At reports a node of a source file.
+// At reports a finding at a node of a source file.
 func (p *Pass) At(u *instrumentation.Uses, n *syntax.Node, f Finding) {
 	f.File, f.Start, f.End = u.File.Path, n.Start, n.End
 	f.Symbol = cmp.Or(f.Symbol, Symbol(n))
 	p.Report(f)
 }
 
-// Symbol returns the names of the functions and classes around a node, outermost first, with dots between them. It leaves
-// out the outermost ones of a long symbol.
+// Symbol returns the names of the functions and classes around a node, outermost first, separated by dots. It omits the
+// outermost names once the symbol is longer than MaxText.
 func Symbol(n *syntax.Node) string {
 	name := ""
 	for p := n; p != nil && len(name) <= MaxText; p = p.Enclosing(syntax.Func, syntax.Class) {
@@ -169,10 +173,10 @@ func Symbol(n *syntax.Node) string {
 	return name
 }
 
-// RepositoryPass is the input of a check for the whole repository, and collects its findings.
+// RepositoryPass is the context of a check for the whole repository.
 type RepositoryPass struct {
 	Pass
-	Kept    []any              // the data that the check kept, in the order of paths
+	Kept    []any              // the values that the check kept, in the order of paths
 	Configs []*configfile.File // all configuration files, in the order of paths
 }
 

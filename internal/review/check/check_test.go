@@ -85,7 +85,7 @@ func reviewExample(t *testing.T, e checktest.Example, id string) *review.Report 
 	return r
 }
 
-// TestTitles: the title of a finding is the title of its check and the name of what it is about.
+// TestTitles checks that the title of a finding is the title of its check followed by the subject.
 func TestTitles(t *testing.T) {
 	const server = `package main
 
@@ -130,7 +130,7 @@ func main() {
 	}
 }
 
-// TestSecretsInTexts: no text of a finding has the value of a secret that its code has.
+// TestSecretsInTexts checks that no text of a finding contains the value of a secret in the code.
 func TestSecretsInTexts(t *testing.T) {
 	const value = "Zq81k7Qm2Lp4"
 	const java = "import org.slf4j.*;\nclass A { static final Logger log = LoggerFactory.getLogger(\"x\");\n  void f() { log.info(\"pw {}\", %s); }\n}\n"
@@ -224,7 +224,7 @@ func TestDocument(t *testing.T) {
 	require.Equal(t, b.String(), string(text), "docs/checks.md differs from the checks: run make generate")
 }
 
-// writeCorpus writes what a reader of public modules says about the findings in them, and about places without a finding.
+// writeCorpus writes the verdicts of a reader on findings in public modules, and on places without a finding.
 func writeCorpus(t *testing.T, b *strings.Builder) {
 	t.Helper()
 	modules := map[string]int{}
@@ -334,7 +334,7 @@ func foundIn(examples []checktest.Example) (list []string) {
 
 var fences = map[string]string{".go": "go", ".js": "js", ".ts": "ts", ".py": "python", ".java": "java", ".yaml": "yaml", ".yml": "yaml", ".json": "json", ".mod": "go-mod", ".xml": "xml", ".toml": "toml"}
 
-// places is the line number in a place of an example.
+// places matches the line number in a place of an example.
 var places = regexp.MustCompile(`^(.*):(\d+)$`)
 
 // writeExample writes the first example of a kind.
@@ -363,7 +363,7 @@ func writeExample(b *strings.Builder, examples []checktest.Example, label string
 	}
 }
 
-// TestSeverity: a finding that the code does not decide is a suggestion.
+// TestSeverity checks that a finding is a suggestion if the code does not prove it.
 func TestSeverity(t *testing.T) {
 	const python = "import logging\nlogger = logging.getLogger(__name__)\ndef f(request%s):\n    logger.info('%%s', request)\n"
 	const java = "import org.slf4j.*;\nclass A { static final Logger log = LoggerFactory.getLogger(\"x\");\n  void f(%s request) { log.info(\"{}\", request); }\n}\n"

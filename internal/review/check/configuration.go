@@ -14,26 +14,26 @@ import (
 	"assay/internal/review/configfile"
 )
 
-// in reports a byte range of a configuration file.
+// in reports a finding in a byte range of a configuration file.
 func (p *Pass) in(f *configfile.File, start, end int, finding Finding) {
 	finding.File, finding.Start, finding.End = f.Path, start, end
 	finding.Symbol = cmp.Or(finding.Symbol, f.Name)
 	p.Report(finding)
 }
 
-// node reports a node of a YAML document.
+// node reports a finding at a node of a YAML document.
 func (p *Pass) node(f *configfile.File, n *yaml.Node, finding Finding) {
 	start, end := f.Range(n)
 	p.in(f, start, end, finding)
 }
 
-// notProduction matches a part of a path, of a name or of a namespace that is not for production.
+// notProduction matches a path, name or namespace with a part that is not for production.
 var notProduction = regexp.MustCompile(`(?i)(^|[/._-])(dev|devel|development|local|localhost|test|tests|testing|ci|e2e|debug|demo|example|examples|sample|samples|minikube|kind|k3d|override|overrides|staging|stage|stg|qa|uat|sandbox|playground|tutorial|tutorials|quickstart|benchmark|bench|template)([/._-]|$)`)
 
 // production matches a path or value that names production.
 var production = regexp.MustCompile(`(?i)(^|[/._-])(prod|production|prd|live)([/._-]|$)`)
 
-// project is a directory with a manifest, with the directories below it that have none.
+// project is a directory with a manifest. It includes the directories below it that have no manifest.
 type project struct {
 	dir       string
 	manifests []*configfile.File
@@ -42,7 +42,7 @@ type project struct {
 // projects finds the project of a file: the nearest directory above it with a manifest.
 type projects struct {
 	byDirectory map[string]*project
-	byName      map[string]*project // by serviceWords of the directory's name, nil for names of several
+	byName      map[string]*project // by serviceWords of the directory's name, nil if several directories have it
 }
 
 func projectsOf(configs []*configfile.File) *projects {
@@ -71,7 +71,7 @@ func projectsOf(configs []*configfile.File) *projects {
 	return ps
 }
 
-// of returns the project of a file. A file without one belongs to the directory ".".
+// of returns the project of a file. A file without a project belongs to the directory ".".
 func (ps *projects) of(file string) *project {
 	for dir := range configfile.Above(path.Dir(file)) {
 		if p := ps.byDirectory[dir]; p != nil {
@@ -83,12 +83,12 @@ func (ps *projects) of(file string) *project {
 	return p
 }
 
-// dependencies returns the dependencies of a project and of the projects around it: workspaces, parent POMs and
-// version catalogs put them there.
+// dependencies returns the dependencies of a project and of the projects in the directories above it, because
+// workspaces, parent POMs and version catalogs declare dependencies there.
 func (ps *projects) dependencies(p *project) []configfile.Dependency {
 	var all []configfile.Dependency
 	dir := p.dir
-	for range 6 { // deeper ones are not written by hand
+	for range 6 { // projects that are written by hand are not nested more deeply
 		if at := ps.byDirectory[dir]; at != nil {
 			for _, m := range at.manifests {
 				all = append(all, m.Dependencies...)
@@ -102,7 +102,8 @@ func (ps *projects) dependencies(p *project) []configfile.Dependency {
 	return all
 }
 
-// deploys returns the project whose code a service of a deployment file runs.
+// deploys returns the project of the code that a service of a deployment file runs. It returns false if the project is
+// unknown.
 func (ps *projects) deploys(f *configfile.File, service string) (*project, bool) {
 	if f.Kind == configfile.Dockerfile || f.Kind == configfile.Env {
 		if at := ps.of(f.Path); at.dir == path.Dir(f.Path) {
@@ -122,7 +123,8 @@ func (ps *projects) deploys(f *configfile.File, service string) (*project, bool)
 	return at, at != nil
 }
 
-// serviceWords removes the parts in which names of services and directories differ.
+// serviceWords returns a name in lower case without the parts in which the names of services and directories differ:
+// separators, and suffixes such as "service".
 func serviceWords(name string) string {
 	name = strings.ToLower(strings.NewReplacer("-", "", "_", "", ".", "").Replace(name))
 	for _, word := range []string{"service", "server", "svc", "app"} {

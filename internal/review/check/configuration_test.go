@@ -14,8 +14,8 @@ import (
 	"assay/internal/rules/catalog"
 )
 
-// TestConfigurationVerdicts reads what a reader of public repositories says about findings in their configuration
-// files. A check that reports more than a suggestion is right in nine of ten.
+// TestConfigurationVerdicts checks that a reader of public repositories agreed with at least nine of ten findings in
+// their configuration files.
 func TestConfigurationVerdicts(t *testing.T) {
 	file, err := os.Open("testdata/configuration_verdicts.csv")
 	require.NoError(t, err)

@@ -15,7 +15,7 @@ import (
 	"assay/internal/review/syntax"
 )
 
-// name returns the last name of an expression: x of x, a.x, x(...), a.x(...) and await x.
+// name returns the last name of an expression: x for x, a.x, x(...), a.x(...) and await x.
 func name(n *syntax.Node) string {
 	for n != nil {
 		switch n.Kind {
@@ -33,8 +33,8 @@ func name(n *syntax.Node) string {
 	return ""
 }
 
-// place returns the range that a finding about a node marks. For a call x.f(...) it begins at f, which is on another
-// line than x in a chain of calls.
+// place returns the range that a finding about a node marks. For a call in a chain, a().f(...), it begins at f, because
+// f may be on another line than a.
 func place(f *syntax.File, n *syntax.Node) (start, end int) {
 	start, end = n.Start, n.End
 	if n.Kind == syntax.Call && n.Callee().Kind == syntax.Member {
@@ -49,7 +49,7 @@ func place(f *syntax.File, n *syntax.Node) (start, end int) {
 // chained reports whether a member is called on the result of another call.
 func chained(c *syntax.Node) bool { return c.Children[0].Inner(syntax.Member).Kind == syntax.Call }
 
-// mark reports a node. For a call in a chain it marks the call's own part.
+// mark reports a finding at a node. For a call in a chain, it marks only that call.
 func (p *Pass) mark(u *instrumentation.Uses, n *syntax.Node, f Finding) {
 	f.Symbol = cmp.Or(f.Symbol, Symbol(n))
 	f.File = u.File.Path
@@ -57,14 +57,14 @@ func (p *Pass) mark(u *instrumentation.Uses, n *syntax.Node, f Finding) {
 	p.Report(f)
 }
 
-// literal returns the node that writes a known string: the literal itself, or the one in the definition of a constant
-// of this file. Otherwise it returns n.
+// literal returns the string literal of an expression: the expression itself, or the literal in the definition of a
+// constant of this file. It returns n if there is none.
 func literal(u *instrumentation.Uses, n *syntax.Node) *syntax.Node {
 	at, _ := trace(u, n)
 	return at
 }
 
-// trace is literal, and returns the names that lead to the definition of a constant: b and a for "b = a" and `a = "x"`.
+// trace is like literal, and also returns the names on the way to the literal: b and a for "b = a" and `a = "x"`.
 func trace(u *instrumentation.Uses, n *syntax.Node) (at *syntax.Node, names []*syntax.Node) {
 	at = n
 	for range 4 {
@@ -80,7 +80,7 @@ func trace(u *instrumentation.Uses, n *syntax.Node) (at *syntax.Node, names []*s
 		case syntax.Name, syntax.Member:
 			def := u.File.Definition(at)
 			if u.File.Element(at) != nil || def == nil || def.Kind != syntax.Assign || def.Value() == nil || len(def.Targets()) != 1 || def.Targets()[0].Kind == syntax.Object {
-				return n, nil // or one of the names that require gives
+				return n, nil // such as const {at} = require("m")
 			}
 			names = append(names, at)
 			at = def.Value()
@@ -91,7 +91,8 @@ func trace(u *instrumentation.Uses, n *syntax.Node) (at *syntax.Node, names []*s
 	return n, nil
 }
 
-// rename returns the edit that replaces the text of a string literal, none if the literal is not written as it reads.
+// rename returns the edit that replaces the text of a string literal. It returns nil for a literal with escape
+// sequences, a prefix or long quotes.
 func rename(u *instrumentation.Uses, n *syntax.Node, to string) []Edit {
 	if n.Kind != syntax.String || n.End-n.Start != len(n.Text)+2 || u.File.Code(n)[1:n.End-n.Start-1] != n.Text {
 		return nil
@@ -99,8 +100,8 @@ func rename(u *instrumentation.Uses, n *syntax.Node, to string) []Edit {
 	return []Edit{{Start: n.Start + 1, End: n.End - 1, Text: to}}
 }
 
-// renameTelemetry returns the edit that renames an attribute or metric at the definition of its key or name. It returns
-// none for a constant that is not one of the keys or names, or that code of other files can use as something else.
+// renameTelemetry returns the edit that renames an attribute or metric where its key or name is defined. all yields the
+// keys or names in the file. It returns nil for a constant that has other uses, or that other files may use.
 func (p *Pass) renameTelemetry(u *instrumentation.Uses, n *syntax.Node, to string, all iter.Seq[*syntax.Node]) []Edit {
 	at, names := trace(u, n)
 	if len(names) == 0 {
@@ -133,7 +134,7 @@ func attributeKey(def *syntax.Node) bool {
 	return def.Type == "attribute.Key" || def.Value().Kind == syntax.Call && strings.HasSuffix(name(def.Value()), "Key")
 }
 
-// exports are the clauses of JavaScript that export names, which are not in the tree.
+// exports matches the export clauses of JavaScript, which are not in the tree.
 var exports = regexp.MustCompile(`export\s*\{([^}]*)\}`)
 
 // visible reports whether other files can use a variable or constant.
@@ -158,7 +159,7 @@ func visible(f *syntax.File, def *syntax.Node) bool {
 	}
 }
 
-// spanName returns the name of a span if it is known.
+// spanName returns the name of a span, "" if it is unknown.
 func spanName(u *instrumentation.Uses, s *instrumentation.Span) string {
 	text, _ := u.Known(s.Name)
 	return text
@@ -188,18 +189,19 @@ func has(nodes iter.Seq[*syntax.Node], is func(*syntax.Node) bool) bool {
 	return false
 }
 
-// calls returns the calls in a node that are not in a function below it.
+// calls returns the calls in a node, without calls in nested functions.
 func calls(n *syntax.Node) []*syntax.Node {
 	return slices.Collect(direct(n, syntax.Call))
 }
 
-// direct yields n and the nodes below it, without the functions below it. If kinds are given, it yields only the nodes of these.
+// direct yields n and the nodes below it, without nested functions. If kinds are given, it yields only nodes of these
+// kinds.
 func direct(n *syntax.Node, kinds ...syntax.Kind) iter.Seq[*syntax.Node] {
 	return without(n, func(c *syntax.Node) bool { return c.Kind == syntax.Func && c != n }, kinds...)
 }
 
-// without yields n and the nodes below it, without those for which skip returns true and the nodes below them. If kinds are
-// given, it yields only the nodes of these.
+// without yields n and the nodes below it. It leaves out nodes for which skip returns true and the nodes below them. If
+// kinds are given, it yields only nodes of these kinds.
 func without(n *syntax.Node, skip func(*syntax.Node) bool, kinds ...syntax.Kind) iter.Seq[*syntax.Node] {
 	return func(yield func(*syntax.Node) bool) {
 		stack := []*syntax.Node{n}

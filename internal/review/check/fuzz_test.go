@@ -17,9 +17,9 @@ import (
 	"assay/internal/review/treesitter"
 )
 
-// FuzzSource feeds source code through the parser, the finding of facts and all checks. They must not panic, and what they
-// report must lie in the file. The seeds are the examples, and the examples with one argument of a call changed: checks
-// must not assume that a call has an argument, or that it is positional.
+// FuzzSource runs the parser, package instrumentation and all checks on source code. They must not panic, and findings
+// must lie in the file. The seeds are the examples, and the examples with one argument of a call changed: checks must
+// not assume that a call has an argument, or that it is positional.
 func FuzzSource(f *testing.F) {
 	parser, err := treesitter.New(f.Context(), f.TempDir())
 	require.NoError(f, err)

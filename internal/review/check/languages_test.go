@@ -18,7 +18,7 @@ import (
 	"assay/internal/review/treesitter"
 )
 
-// TestLanguages runs the checks on source code over files whose comments name the checks that report their line.
+// TestLanguages runs the source checks on files with comments that name the checks expected on their line.
 func TestLanguages(t *testing.T) {
 	parser, err := treesitter.New(t.Context(), t.TempDir())
 	require.NoError(t, err)

@@ -14,8 +14,8 @@ import (
 	"assay/internal/review/treesitter"
 )
 
-// TestNestedExpressions checks that nothing converts or walks a part of an expression twice at each level: twice the depth
-// makes a few times the allocations. X is the expression, or the next level.
+// TestNestedExpressions checks that the work for nested expressions is linear: no level converts or walks a part of an
+// expression twice, so twice the depth takes only a few times the allocations. X is the expression, or the next level.
 func TestNestedExpressions(t *testing.T) {
 	parser, err := treesitter.New(t.Context(), t.TempDir())
 	require.NoError(t, err)

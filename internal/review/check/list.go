@@ -2,7 +2,7 @@
 
 package check
 
-// all has the checks in the order of the documentation. A new check adds its line here.
+// all lists the checks in the order of the documentation. A new check adds its line here.
 var all = []*Check{
 	spanNameDynamic,
 	sensitiveAttribute,

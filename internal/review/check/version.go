@@ -12,14 +12,14 @@ import (
 // version is the version of a dependency in a manifest: an operator and a lower bound.
 type version struct {
 	operator            string // "" and "==" for exact, "^", "~", "~=", "~>", ">=" and the like
-	major, minor, patch int    // -1 where the manifest has none
+	major, minor, patch int    // -1 if the manifest has none
 	suffix              string // "b0", "-alpha"
 }
 
 var versionText = regexp.MustCompile(`^\s*(\^|~=|~>|~|===?|=|>=|>)?\s*v?(\d{1,6})(?:\.(\d{1,6}|x|\*))?(?:\.(\d{1,6}|x|\*))?([A-Za-z0-9.+-]*)\s*`)
 
-// parseVersion reads a version of any ecosystem, and the lower bound of a range. It fails for alternatives, tags
-// and addresses.
+// parseVersion parses a version of any ecosystem. For a range, it returns the lower bound. It returns false for
+// alternatives, tags and addresses.
 func parseVersion(s string) (v version, ok bool) {
 	m := versionText.FindStringSubmatch(s)
 	if m == nil || strings.Contains(s, "||") {
@@ -42,7 +42,7 @@ func parseVersion(s string) (v version, ok bool) {
 	return v, true
 }
 
-// pinned reports whether an installation gets this very release.
+// pinned reports whether an installation gets exactly this release.
 func (v version) pinned() bool {
 	return (v.operator == "" || v.operator == "=" || v.operator == "==" || v.operator == "===") && v.minor >= 0
 }
@@ -56,7 +56,7 @@ func (v version) String() string {
 	return fmt.Sprintf("%d.%d.%d", v.major, max(v.minor, 0), max(v.patch, 0))
 }
 
-// latest returns the latest release that a runtime's version can mean: "18" and ">=18.0.0" are any 18.
+// latest returns the latest release that the version of a runtime includes: "18" and ">=18.0.0" include all of 18.
 func (v version) latest() string {
 	if v.minor < 0 || v.minor == 0 && v.patch <= 0 && !v.pinned() {
 		return fmt.Sprintf("%d.999.999", v.major)
