@@ -10,16 +10,16 @@ import (
 	"assay/internal/review/syntax"
 )
 
-// pureCalls are functions without an effect that a removed value may call.
+// pureCalls are functions without side effects, whose calls a fix may remove.
 var pureCalls = setOf(`string str tostring error sprintf sprint format join valueof string() message geterror getmessage header get getheader getenv
 	url geturl uri geturi getrequesturi path getpath stringify repr len int float bool query formvalue value name trim strip lower upper
 	tolowercase touppercase itoa formatint now`)
 
-// wrappers are functions that take attributes and only hand them on.
+// wrappers are functions that take attributes and only pass them on.
 var wrappers = setOf("WithAttributes SetAttributes WithAttributeSet NewSet setAttributes set_attributes")
 
-// removeAttribute returns the edits that remove an attribute, none if something else would change or the file would no
-// longer compile.
+// removeAttribute returns the edits that remove an attribute. It returns nil if the removal would change more than the
+// attribute, or if the file would no longer compile.
 func (p *Pass) removeAttribute(u *instrumentation.Uses, a *instrumentation.Attribute) []Edit {
 	n := a.Node
 	if a.Value == nil || n == nil || !p.mayFix() {
@@ -37,7 +37,7 @@ func (p *Pass) removeAttribute(u *instrumentation.Uses, a *instrumentation.Attri
 			return nil
 		}
 	}
-	// A call that only wraps this attribute goes with it.
+	// Remove a call that wraps only this attribute as well.
 	for n.Parent != nil && n.Parent.Kind == syntax.Call && wrappers[name(n.Parent)] && len(n.Parent.Args()) == 1 && n != n.Parent.Callee() {
 		n = n.Parent
 	}
@@ -60,8 +60,8 @@ func (p *Pass) removeAttribute(u *instrumentation.Uses, a *instrumentation.Attri
 	return []Edit{{Start: start, End: end}}
 }
 
-// removeAppend returns the edits that put a list in the place of append(list, attribute), or that remove the statement
-// list = append(list, attribute).
+// removeAppend returns the edits that replace append(list, attribute) with list, or that remove a statement that
+// assigns append(list, attribute) to list.
 func removeAppend(u *instrumentation.Uses, n *syntax.Node) []Edit {
 	list, assign := n.Args()[0], n.Parent
 	if assign != nil && assign.Kind == syntax.Assign && assign.Text == "=" && len(assign.Targets()) == 1 && u.File.Code(assign.Targets()[0]) == u.File.Code(list) {
@@ -74,8 +74,8 @@ func removeAppend(u *instrumentation.Uses, n *syntax.Node) []Edit {
 	return []Edit{{Start: n.Start, End: list.Start}, {Start: list.End, End: n.End}}
 }
 
-// removal returns the range to remove with a node: its lines if it is a statement or stands alone on them, and the
-// comma of a list.
+// removal returns the range to remove with a node: whole lines for a statement or a node on lines of its own, and the
+// comma of an element of a list. It returns false if the code around the node has another form.
 func removal(f *syntax.File, n *syntax.Node) (start, end int, ok bool) {
 	p := n.Parent
 	if p == nil {
@@ -124,7 +124,7 @@ func removal(f *syntax.File, n *syntax.Node) (start, end int, ok bool) {
 	return 0, 0, false
 }
 
-// wholeLines returns the range of the lines of a range, if nothing else is on them.
+// wholeLines extends a range to whole lines. It returns false if the lines contain other code.
 func wholeLines(source []byte, start, end int) (int, int, bool) {
 	from := bytes.LastIndexByte(source[:start], '\n') + 1
 	if len(bytes.TrimSpace(source[from:start])) > 0 {
@@ -143,7 +143,7 @@ func wholeLines(source []byte, start, end int) (int, int, bool) {
 	return from, end + line + 1, true
 }
 
-// commaEnd returns the offset after a comma that follows, or end.
+// commaEnd returns the offset after the comma that follows end, or end if there is none.
 func commaEnd(source []byte, end int) int {
 	rest := bytes.TrimLeft(source[end:], " \t")
 	if len(rest) > 0 && rest[0] == ',' {
@@ -154,7 +154,8 @@ func commaEnd(source []byte, end int) int {
 
 func onlyCommas(text []byte) bool { return len(bytes.Trim(text, " \t\r\n,")) == 0 }
 
-// leavesUnused reports whether a Go file would have a variable without a use after the removal of a node.
+// leavesUnused reports whether the removal of a node leaves a variable of a Go file without a use, which does not
+// compile.
 func leavesUnused(u *instrumentation.Uses, n *syntax.Node) bool {
 	if u.File.Language != syntax.Go {
 		return false

@@ -13,8 +13,8 @@ import (
 )
 
 // endSpan returns the edits that end a span on every path: defer in Go, with in Python, try and finally in JavaScript
-// and Java. Calls that end it on some paths are removed. It returns none where the code has another form, or where a part of
-// the file is not read.
+// and Java. The edits remove the existing calls that end it. It returns nil for code of another form, and for a file
+// that could not be parsed completely.
 func (p *Pass) endSpan(u *instrumentation.Uses, fn *syntax.Node, s *instrumentation.Span) []Edit {
 	if u.File.Broken || !p.mayFix() || s.Variable == "" || s.Variable == "_" || strings.ContainsAny(s.Variable, ".[") {
 		return nil
@@ -27,11 +27,11 @@ func (p *Pass) endSpan(u *instrumentation.Uses, fn *syntax.Node, s *instrumentat
 	w := enclosure{source: u.File.Source, skip: map[int]bool{}}
 	a := s.Start.Assignment()
 	if fn.Has(func(n *syntax.Node) bool {
-		return n.Kind == syntax.Assign && n != a && n.Start > s.Start.Start && gives(n, s.Variable)
+		return n.Kind == syntax.Assign && n != a && n.Start > s.Start.Start && assigns(n, s.Variable)
 	}) {
-		return nil // the variable gets another value
+		return nil // the variable is assigned again
 	}
-	scope := fn // where the span will end
+	scope := fn // the node at whose end the span will end
 	if a != nil && u.File.Language != syntax.Go {
 		scope = a.Parent
 	}
@@ -81,11 +81,11 @@ func (p *Pass) endSpan(u *instrumentation.Uses, fn *syntax.Node, s *instrumentat
 	}
 }
 
-// briefCalls are functions, besides pureCalls, that take no time that a span should not have.
+// briefCalls are functions, in addition to pureCalls, that take so little time that a span may include them.
 var briefCalls = setOf("err errorf new wrap wrapf withstack unwrap is as append set status println printf print info infof warn warnf debug debugf errorw infow")
 
-// worksAfter reports whether a function or block does more after a statement than to return: a span that ends with the
-// block would be longer.
+// worksAfter reports whether a function or block may take time after a statement: a span that ends with the block would
+// be longer.
 func worksAfter(statement, scope *syntax.Node) bool {
 	for n := statement; n.Parent != nil; n = n.Parent {
 		if n.Parent.Kind == syntax.Loop && n.Parent != scope {
@@ -123,14 +123,14 @@ func works(n *syntax.Node) bool {
 	return false
 }
 
-// enclosure collects the edits that put statements into a block.
+// enclosure collects the edits that enclose statements in a block.
 type enclosure struct {
 	source []byte
 	edits  []Edit
-	skip   map[int]bool // starts of the lines that are removed
+	skip   map[int]bool // start offsets of the lines that are removed
 }
 
-// removeEnd removes a call that ends a span, if it is a statement on a line of its own.
+// removeEnd removes a call that ends a span. It returns false if the call is not a statement on a line of its own.
 func (w *enclosure) removeEnd(u *instrumentation.Uses, fn, call *syntax.Node) bool {
 	p := call.Parent
 	if call.Kind != syntax.Call || len(call.Args()) > 0 || p == nil || p.Kind != syntax.Block || call.Enclosing(syntax.Func) != fn || u.File.Language == syntax.Python && len(p.Children) < 2 {
@@ -153,7 +153,7 @@ func (w *enclosure) indent(at int) string {
 	return string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))])
 }
 
-// pythonUnit returns the indentation of one level at a statement of Python.
+// pythonUnit returns the indentation of one level at a Python statement.
 func (w *enclosure) pythonUnit(n *syntax.Node) string {
 	unit := "    "
 	if bytes.Contains(w.source, []byte("\n\t")) {
@@ -167,7 +167,7 @@ func (w *enclosure) pythonUnit(n *syntax.Node) string {
 	return unit
 }
 
-// tryFinally puts the last statements of a block into a try that ends a span.
+// tryFinally returns the edits that enclose the last statements of a block in a try whose finally ends a span.
 func (w *enclosure) tryFinally(block *syntax.Node, rest []*syntax.Node, variable string) []Edit {
 	indent := w.indent(rest[0].Start)
 	unit := strings.TrimPrefix(indent, w.indent(block.Start))
@@ -176,7 +176,7 @@ func (w *enclosure) tryFinally(block *syntax.Node, rest []*syntax.Node, variable
 	}
 	for _, c := range rest {
 		if c.Kind == syntax.Func || c.Kind == syntax.Class {
-			return nil // a declaration that the code before may use
+			return nil // earlier code may use the declaration
 		}
 	}
 	if !w.indentAll(block, rest, unit) {
@@ -196,10 +196,10 @@ func (w *enclosure) tryFinally(block *syntax.Node, rest []*syntax.Node, variable
 	return append(w.edits, Edit{Start: end, End: end, Text: indent + "} finally {\n" + indent + unit + variable + ".end();\n" + indent + "}\n"})
 }
 
-// indentAll indents the lines of statements. It returns false if they share lines with other code, or if a text goes
-// over several lines, which would change.
+// indentAll indents the lines of statements. It returns false if they share lines with other code, or if they contain a
+// string of several lines, which would change.
 func (w *enclosure) indentAll(block *syntax.Node, rest []*syntax.Node, unit string) bool {
-	// A statement begins with the first of its line: its node may be without "const" or a type.
+	// Start at the beginning of the line, because the node of a statement may lack "const" or a type.
 	start := w.lineStart(rest[0].Start)
 	_, end, ok := wholeLines(w.source, start, rest[len(rest)-1].End)
 	if !ok || start <= block.Start && block.Parent != nil {

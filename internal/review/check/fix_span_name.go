@@ -16,21 +16,21 @@ import (
 
 var (
 	placeholders = regexp.MustCompile(`%[-+# 0-9.]*[a-zA-Z]|\{[^{}]*\}`)
-	gaps         = regexp.MustCompile(`([/:#=_.,-])\s+([/:#=_.,-])`) // between which a variable was
+	gaps         = regexp.MustCompile(`([/:#=_.,-])\s+([/:#=_.,-])`) // separators around a removed variable
 )
 
-// constantName returns the edits that give a span a constant name, with the variables of the built one as attributes.
-// It returns none where the code has another form, or where an attribute would hold sensitive data.
+// constantName returns the edits that give a span a constant name, and record the variables of the former name as
+// attributes. It returns nil for code of another form, and if an attribute would hold sensitive data.
 func (p *Pass) constantName(u *instrumentation.Uses, s *instrumentation.Span, built *syntax.Node) []Edit {
 	create := s.Name.Parent
 	if !p.mayFix() || built != s.Name || create == nil || create.Kind != syntax.Call {
 		return nil
 	}
 	if s.Tracer == nil {
-		return nil // a function of the project, with parameters of its own
+		return nil // a function of the project, with its own parameters
 	}
 	if built.Kind == syntax.Operator && built.Text == "+" {
-		return nil // Go does not compile where nothing else uses a constant's package
+		return nil // a constant may be the only use of its package, and Go does not compile unused imports
 	}
 	parts := built.Children
 	if built.Kind == syntax.Call {
@@ -54,7 +54,7 @@ func (p *Pass) constantName(u *instrumentation.Uses, s *instrumentation.Span, bu
 	}
 	spaced := placeholders.ReplaceAllString(text.String(), " ")
 	if strings.Contains(spaced, "://") || slices.ContainsFunc(gaps.FindAllStringSubmatch(spaced, -1), func(m []string) bool { return m[1] != m[2] }) {
-		return nil // an address, or parts that mean nothing without the variable: pkg-%d.apk
+		return nil // a URL, or parts without a meaning of their own: pkg-%d.apk
 	}
 	name := gaps.ReplaceAllString(spaced, "$1")
 	name = strings.TrimLeft(strings.TrimRight(strings.Join(strings.Fields(name), " "), " /:#=_.,-([{<"), " :#=_.,-)]}>")
@@ -69,8 +69,8 @@ func (p *Pass) constantName(u *instrumentation.Uses, s *instrumentation.Span, bu
 	return append(edits, Edit{Start: built.Start, End: built.End, Text: quote + name + quote})
 }
 
-// quoteOf returns the quotation mark for a string that replaces code: that of the code, or the usual one of the beginning of
-// its file if the code has none, as a template.
+// quoteOf returns the quotation mark for a string that replaces code: the mark that the code uses. For code without
+// one, such as a template, it returns the usual mark at the beginning of the file.
 func quoteOf(f *syntax.File, code string) string {
 	const beginning = 16 << 10
 	if f.Language == syntax.Go || f.Language == syntax.Java {
@@ -87,8 +87,8 @@ func quoteOf(f *syntax.File, code string) string {
 	return `"`
 }
 
-// variableKey returns the attribute key for a variable or field, "" if it is neither or the key says that it is
-// sensitive or belongs to the conventions.
+// variableKey returns the attribute key for a variable or field. It returns "" for other expressions, and for a key
+// that names sensitive data or is deprecated.
 func variableKey(n *syntax.Node) string {
 	var w []string
 	for at := n; ; at = at.Children[0] {
@@ -109,11 +109,12 @@ func variableKey(n *syntax.Node) string {
 	return key
 }
 
-// personalWords are words of names whose values do not become attributes by themselves.
+// personalWords are words in names of variables that a fix does not record as attributes.
 var personalWords = setOf(`email mail password passwd pwd secret token key card ssn phone address name username login user customer account
 	auth authorization cookie session iban ip query sql body text message url uri`)
 
-// withAttributes returns the edits that add attributes to the call that starts a span.
+// withAttributes returns the edits that add attributes to the call that starts a span. It returns false if the call has
+// another form.
 func withAttributes(u *instrumentation.Uses, create, built *syntax.Node, keys, values []string, quote string) ([]Edit, bool) {
 	pairs := make([]string, len(keys))
 	join := func(format func(key, value string) string) string {
@@ -164,8 +165,8 @@ func withAttributes(u *instrumentation.Uses, create, built *syntax.Node, keys, v
 	return nil, false
 }
 
-// goImport returns the name of an OpenTelemetry package in a Go file, with the edit that imports it where it is not
-// imported yet. It returns false if there is no group of imports to add it to.
+// goImport returns the name of an OpenTelemetry package in a Go file, and the edit that adds the import if it is
+// missing. It returns false if the name is taken, or if there is no group of imports to add it to.
 func goImport(f *syntax.File, path string) (name string, edits []Edit, ok bool) {
 	const family = "go.opentelemetry.io/otel"
 	name = path[strings.LastIndexByte(path, '/')+1:]

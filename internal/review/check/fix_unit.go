@@ -11,7 +11,7 @@ import (
 	"assay/internal/rules/semconv"
 )
 
-// unitOf returns the unit of a metric by the conventions or by a word of its name, "" if neither has one.
+// unitOf returns the unit of a metric according to the conventions or the last word of its name, "" if there is none.
 func unitOf(text string) string {
 	if m, ok := semconv.LookupMetric(text); ok && m.Unit != "" {
 		return m.Unit
@@ -30,7 +30,7 @@ func unitOf(text string) string {
 	return ""
 }
 
-// setUnit returns the edit that gives an instrument a unit, none if the code has no place for it.
+// setUnit returns the edit that gives an instrument a unit. It returns nil for code of another form.
 func setUnit(u *instrumentation.Uses, i *instrumentation.Instrument, unit string) []Edit {
 	if i.Unit != nil {
 		at := literal(u, i.Unit)
@@ -81,8 +81,8 @@ func setUnit(u *instrumentation.Uses, i *instrumentation.Instrument, unit string
 	return nil
 }
 
-// withoutUnit returns a metric's name without a word that is its unit, "" if nothing, or only a namespace, would be left:
-// shop of shop.bytes does not name a measurement.
+// withoutUnit returns a metric's name without the word for its unit. It returns "" if only a namespace or nothing is
+// left: shop, for shop.bytes, does not name a measurement.
 func withoutUnit(metric string, isUnit func(word string) bool) string {
 	parts := strings.FieldsFunc(metric, func(r rune) bool { return r == '.' || r == '_' || r == '-' || r == '/' })
 	for i := len(parts) - 1; i >= 0; i-- {

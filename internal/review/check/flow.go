@@ -10,26 +10,26 @@ import (
 	"assay/internal/review/syntax"
 )
 
-// A path through a function is in one of these states with regard to a span; a set of paths in several.
+// The states of a span on a path through a function. A set of paths may be in several states.
 const (
 	none   = 0
 	closed = 1 << iota // not started, ended, or certain to be ended
 	open
 )
 
-// flow follows the paths through the statements of one function, without the functions in it.
+// flow follows the paths through the statements of one function, without nested functions.
 type flow struct {
 	file  *syntax.File
 	start *syntax.Node
 	name  string // the variable of the span
 	ends  map[*syntax.Node]bool
 
-	leaks    bool // a path leaves the span open
-	unsure   bool // the paths are not known: labels, goto
-	handlers int  // depth of Try nodes with a Catch around
-	thrown   []int
-	breaks   []int // of the loops and switches around
-	again    []int // continues of the loops around
+	leaks     bool  // a path leaves the span open
+	unsure    bool  // the paths are unknown: labels, goto
+	handlers  int   // number of Try nodes with a Catch around the current node
+	thrown    []int // states at a Throw, for each Try around the current node
+	breaks    []int // states at a break, for each loop and switch around the current node
+	continues []int // states at a continue, for each entry of breaks, -1 for a switch
 }
 
 // leaksSpan reports whether a path from the start of a span to the end of a function does not end the span.
@@ -48,7 +48,8 @@ func leaksSpan(file *syntax.File, fn, start *syntax.Node, name string, ends map[
 // exits are calls that end the process.
 var exits = setOf("exit _exit fatal fatalf fatalln panic panicf goexit abort")
 
-// run returns the states after a node, given those before it. No state means that no path gets there.
+// run returns the states after a node for the states before it. No state means that no path reaches the end of the
+// node.
 func (f *flow) run(n *syntax.Node, in int) int {
 	if in == none || n == nil {
 		return none
@@ -119,10 +120,10 @@ func (f *flow) all(nodes []*syntax.Node, in int) int {
 	return in
 }
 
-// overwrites reports whether an assignment gives the variable of the span another value. A declaration in another block is
-// of another variable, and of two branches, a path may have only one.
+// overwrites reports whether an assignment may replace the span in its variable. A declaration in another block is
+// another variable, and a path takes only one of two branches.
 func (f *flow) overwrites(n *syntax.Node) bool {
-	if n == f.start.Assignment() || !gives(n, f.name) || mentions(n.Value(), f.name) {
+	if n == f.start.Assignment() || !assigns(n, f.name) || mentions(n.Value(), f.name) {
 		return false
 	}
 	block, started := n.Enclosing(syntax.Block), f.start.Enclosing(syntax.Block)
@@ -144,14 +145,14 @@ func (f *flow) overwrites(n *syntax.Node) bool {
 	return n.Within(started) || f.start.Within(block)
 }
 
-// gives reports whether an assignment gives a variable a value.
-func gives(assign *syntax.Node, variable string) bool {
+// assigns reports whether an assignment sets a variable.
+func assigns(assign *syntax.Node, variable string) bool {
 	return (assign.Text == "=" || assign.Text == ":=" || assign.Text == "as") &&
 		slices.ContainsFunc(assign.Targets(), func(t *syntax.Node) bool { return t.Kind == syntax.Name && t.Text == variable })
 }
 
-// branch follows an If. Where the condition asks for the span, or is that under which the span was started, the
-// alternative has no span.
+// branch follows an If. If the condition refers to the span, or is the condition under which the span started, the
+// other branch has no span.
 func (f *flow) branch(n *syntax.Node, in int) int {
 	cond := n.Children[0]
 	in = f.run(cond, in)
@@ -182,14 +183,14 @@ func (f *flow) loop(n *syntax.Node, in int) int {
 	header, body := n.Children[:len(n.Children)-1], n.Body()
 	within := f.start.Within(body)
 	in = f.all(header, in)
-	f.breaks, f.again = append(f.breaks, none), append(f.again, none)
+	f.breaks, f.continues = append(f.breaks, none), append(f.continues, none)
 	out := f.run(body, in)
 	last := len(f.breaks) - 1
-	out |= f.again[last]
+	out |= f.continues[last]
 	broken := f.breaks[last]
-	f.breaks, f.again = f.breaks[:last], f.again[:last]
+	f.breaks, f.continues = f.breaks[:last], f.continues[:last]
 	if within && out&open != 0 {
-		f.leaks = true // the next round starts another span
+		f.leaks = true // the next iteration starts another span
 	}
 	if endless(header) {
 		return broken
@@ -203,7 +204,7 @@ func endless(header []*syntax.Node) bool {
 }
 
 func (f *flow) choose(n *syntax.Node, in int) int {
-	f.breaks, f.again = append(f.breaks, none), append(f.again, -1)
+	f.breaks, f.continues = append(f.breaks, none), append(f.continues, -1)
 	fallsThrough := f.file.Language != syntax.Go && f.file.Language != syntax.Python
 	complete := f.file.Language == syntax.Go && bytes.HasPrefix(f.file.Source[n.Start:], []byte("select"))
 	out, next := none, none
@@ -225,7 +226,7 @@ func (f *flow) choose(n *syntax.Node, in int) int {
 	}
 	last := len(f.breaks) - 1
 	out |= next | f.breaks[last]
-	f.breaks, f.again = f.breaks[:last], f.again[:last]
+	f.breaks, f.continues = f.breaks[:last], f.continues[:last]
 	if !complete {
 		out |= in
 	}
@@ -244,8 +245,8 @@ func (f *flow) try(n *syntax.Node, in int) int {
 		}
 	}
 	if f.endsIn(finally) {
-		// A span that is ended in Finally is ended on each path, also below a condition on the span.
-		return f.quiet(n, in)
+		// A Finally that ends the span does so on each path, even under a condition on the span.
+		return f.tryEnding(n, in)
 	}
 	f.handlers += min(len(catches), 1)
 	f.thrown = append(f.thrown, none)
@@ -277,12 +278,13 @@ func (f *flow) endsIn(finally *syntax.Node) bool {
 	return finally != nil && finally.Has(func(c *syntax.Node) bool { return f.ends[c] })
 }
 
-// guarded reports whether the code after the start of the span is in a Try of its own, whose Finally ends the span.
+// guarded reports whether the code after the start of the span is in a nested Try whose Finally ends the span.
 func (f *flow) guarded(body *syntax.Node) bool {
 	return body.Has(func(c *syntax.Node) bool { return c.Kind == syntax.Finally && c.Start > f.start.Start && f.endsIn(c) })
 }
 
-// mayThrow reports whether the code between the start of the span and its last end has calls that are none of the span.
+// mayThrow reports whether the code between the start of the span and its last end calls anything but methods of the
+// span.
 func (f *flow) mayThrow(body *syntax.Node) bool {
 	last := f.start.End
 	for c := range direct(body) {
@@ -302,8 +304,8 @@ func (f *flow) mayThrow(body *syntax.Node) bool {
 	})
 }
 
-// quiet follows a Try whose Finally ends the span: no path out of it leaves the span open.
-func (f *flow) quiet(n *syntax.Node, in int) int {
+// tryEnding follows a Try whose Finally ends the span: no path out of it leaves the span open.
+func (f *flow) tryEnding(n *syntax.Node, in int) int {
 	leaks := f.leaks
 	depth := len(f.breaks)
 	f.handlers++
@@ -323,7 +325,7 @@ func (f *flow) quiet(n *syntax.Node, in int) int {
 	f.thrown = f.thrown[:len(f.thrown)-1]
 	f.leaks = leaks
 	for i := range depth { // jumps out of the Try run Finally
-		f.breaks[i], f.again[i] = settled(f.breaks[i]), settled(f.again[i])
+		f.breaks[i], f.continues[i] = settled(f.breaks[i]), settled(f.continues[i])
 	}
 	return settled(out)
 }
@@ -346,9 +348,9 @@ func (f *flow) jump(n *syntax.Node, in int) {
 			f.breaks[i] |= in
 		}
 	case "continue":
-		for i := len(f.again) - 1; i >= 0; i-- {
-			if f.again[i] >= 0 { // not a switch
-				f.again[i] |= in
+		for i := len(f.continues) - 1; i >= 0; i-- {
+			if f.continues[i] >= 0 { // not a switch
+				f.continues[i] |= in
 				return
 			}
 		}
