@@ -16,15 +16,17 @@ import (
 	"assay/internal/review/configfile"
 )
 
-// The sections of a Collector configuration that define components.
+// collectorSections are the sections of a Collector configuration that define components.
 var collectorSections = []string{"receivers", "processors", "exporters", "connectors", "extensions"}
 
-// removedComponent is a component that a release of the Collector no longer has.
+// removedComponent is a component that was removed from the Collector: the first release without it, and its
+// replacement.
 type removedComponent struct{ since, instead string }
 
-// removedComponents are those that the core and contrib distributions had and dropped, by section and type as componentType returns it. Source:
-// the history of distributions/otelcol-contrib/manifest.yaml in open-telemetry/opentelemetry-collector-releases, the
-// first release without the component; the changelog of the Collector for logging (v0.111.0) and memory_ballast.
+// removedComponents are the components that were removed from the core and contrib distributions, by section and by the
+// type that componentType returns. Sources: the history of distributions/otelcol-contrib/manifest.yaml in
+// open-telemetry/opentelemetry-collector-releases, and the changelog of the Collector for logging (v0.111.0) and
+// memory_ballast.
 var removedComponents = map[string]map[string]removedComponent{
 	"receivers": {
 		"opencensus":        {"0.132.0", "the `otlp` receiver"},
@@ -71,7 +73,8 @@ var removedComponents = map[string]map[string]removedComponent{
 	},
 }
 
-// remoteExporters send each request that they get unless the pipeline or their queue makes batches.
+// remoteExporters are exporters that send one request for each request that they receive, unless the pipeline or their
+// queue batches.
 var remoteExporters = []string{"otlp", "otlphttp", "otlpgrpc", "zipkin", "jaeger", "splunkhec", "datadog", "clickhouse", "googlecloud", "coralogix", "loki", "azuremonitor", "kafka", "influxdb"}
 
 var collectorConfig = &Check{
@@ -115,22 +118,22 @@ var collectorConfig = &Check{
 	},
 }
 
-// collectorFile is a Collector configuration with its definitions and references.
+// collectorFile is a Collector configuration with its definitions of components and references to them.
 type collectorFile struct {
 	file      *configfile.File
 	defined   map[string]map[string][2]*yaml.Node // section, id: key and value
-	opaque    map[string]bool                     // sections that are not visible
+	opaque    map[string]bool                     // sections whose content is unknown: ${file:receivers.yaml}
 	used      map[string]map[string]bool          // section, id
 	pipelines []collectorPipeline
 	directory *collectorDirectory
 	renames   int
 }
 
-// collectorDirectory has the definitions and references of the Collector configurations of one directory, which a Collector
-// may merge.
+// collectorDirectory holds the definitions and references of the Collector configurations of one directory, because a
+// Collector may merge them.
 type collectorDirectory struct {
-	used, defined map[string]bool // "section id", and "section" for a section that is not visible
-	parts         int             // configurations without pipelines
+	used, defined map[string]bool // "section id", and "section" for a section whose content is unknown
+	parts         int             // partial configurations
 }
 
 func (d *collectorDirectory) add(c *collectorFile) {
@@ -151,12 +154,12 @@ func (d *collectorDirectory) add(c *collectorFile) {
 }
 
 type collectorPipeline struct {
-	name, key                        *yaml.Node // the key of the pipeline, and of its processors, nil if it has none
+	name, key                        *yaml.Node // the keys of the pipeline and of its processors, the latter nil if it has none
 	receivers, processors, exporters []*yaml.Node
-	opaque                           bool // a list is not visible
+	opaque                           bool // the content of a list is unknown
 }
 
-// maxRenames bounds the components of a file that are renamed, because each is looked for in all pipelines.
+// maxRenames limits the components of a file that are renamed, because each rename searches all pipelines.
 const maxRenames = 100
 
 func readCollector(f *configfile.File) *collectorFile {
@@ -179,7 +182,7 @@ func readCollector(f *configfile.File) *collectorFile {
 			switch key.Value {
 			case "receivers":
 				p.receivers = items
-				c.use(items, "receivers", "connectors") // a connector is both
+				c.use(items, "receivers", "connectors") // a connector is a receiver as well
 			case "processors":
 				p.processors, p.key = items, key
 				c.use(items, "processors")
@@ -202,8 +205,8 @@ func (c *collectorFile) use(items []*yaml.Node, sections ...string) {
 	}
 }
 
-// componentType returns the type of a component's id without underscores: "otlpgrpc" of "otlp_grpc/2". The types were
-// renamed with underscores ("k8sattributes" to "k8s_attributes"), and both names are valid.
+// componentType returns the type of a component's id without underscores: "otlpgrpc" for "otlp_grpc/2". Types were
+// renamed to names with underscores ("k8sattributes" to "k8s_attributes"), and both names are valid.
 func componentType(id string) string {
 	kind, _, _ := strings.Cut(id, "/")
 	return strings.ReplaceAll(strings.TrimSpace(kind), "_", "")
@@ -215,7 +218,7 @@ func typeName(id string) string {
 	return kind
 }
 
-// ofType returns the definitions of a type.
+// ofType returns the definitions of the components of a type in a section.
 func (c *collectorFile) ofType(section, kind string) [][2]*yaml.Node {
 	var found [][2]*yaml.Node
 	for id, d := range c.defined[section] {
@@ -240,7 +243,7 @@ func (c *collectorFile) check(p *Pass, podUID bool) {
 	c.podUID(p, podUID)
 }
 
-// overlay reports whether a file is merged over another one: its pipelines use components that only the other defines.
+// overlay reports whether the file is merged over another one: it uses components that only other files define.
 func (c *collectorFile) overlay() bool {
 	for _, section := range collectorSections {
 		for id := range c.used[section] {
@@ -252,7 +255,7 @@ func (c *collectorFile) overlay() bool {
 	return false
 }
 
-// components reports definitions: removed ones, and unused ones.
+// components reports definitions of components that are unused, or that were removed from the Collector.
 func (c *collectorFile) components(p *Pass) {
 	for _, section := range collectorSections {
 		for _, d := range sortedDefinitions(c.defined[section]) {
@@ -284,7 +287,8 @@ func sortedDefinitions(m map[string][2]*yaml.Node) [][2]*yaml.Node {
 	})
 }
 
-// rename returns the edits that replace the logging exporter by debug, if it has no settings that debug lacks.
+// rename returns the edits that replace the logging exporter with debug. It returns nil for other components, and for
+// settings that debug does not have.
 func (c *collectorFile) rename(section, id string) []Edit {
 	if section != "exporters" || componentType(id) != "logging" || c.renames == maxRenames {
 		return nil
@@ -318,7 +322,8 @@ func (c *collectorFile) rename(section, id string) []Edit {
 	return edits
 }
 
-// isUsed reports whether a configuration of the directory uses a component, or one may that is a part.
+// isUsed reports whether a configuration of the directory uses a component. It returns true if another configuration is
+// partial, because the rest of that one may use the component.
 func (c *collectorFile) isUsed(section, id string) bool {
 	others := c.directory.parts
 	if c.file.Partial {
@@ -331,7 +336,7 @@ func (c *collectorFile) isDefined(section, id string) bool {
 	return c.directory.defined[section+" "+id] || c.directory.defined[section]
 }
 
-// references reports components that pipelines and service.extensions refer to and no section defines.
+// references reports references to undefined components in pipelines and service.extensions.
 func (c *collectorFile) references(p *Pass) {
 	if c.file.Partial {
 		return
@@ -362,7 +367,7 @@ func (c *collectorFile) references(p *Pass) {
 	}
 }
 
-// settings reports settings of components that are in use.
+// settings reports unsafe and deprecated settings of components in use and of the service.
 func (c *collectorFile) settings(p *Pass) {
 	for _, section := range collectorSections {
 		for _, d := range sortedDefinitions(c.defined[section]) {
@@ -381,9 +386,9 @@ func (c *collectorFile) settings(p *Pass) {
 				}
 			}
 			if kind == "kubeletstats" || kind == "prometheus" || kind == "receivercreator" {
-				continue // the certificate of a kubelet is usually signed by itself
+				continue // they read from kubelets, whose certificates are usually self-signed
 			}
-			insecure := map[string]bool{} // settings that use no TLS at all
+			insecure := map[string]bool{} // settings without TLS
 			configfile.Walk(d[1], func(above []string, key, value *yaml.Node) {
 				if key.Value == "insecure" && configfile.Text(value) == "true" {
 					insecure[strings.Join(above, ".")] = true
@@ -410,7 +415,8 @@ func (c *collectorFile) settings(p *Pass) {
 	}
 }
 
-// fed reports whether a pipeline gets its telemetry from other pipelines only, which limit memory and make batches.
+// fed reports whether a pipeline gets its telemetry only from connectors. The pipelines in front of these limit memory
+// and batch.
 func (c *collectorFile) fed(pipeline collectorPipeline) bool {
 	for _, n := range pipeline.receivers {
 		if _, ok := c.defined["connectors"][configfile.Text(n)]; !ok {
@@ -420,10 +426,10 @@ func (c *collectorFile) fed(pipeline collectorPipeline) bool {
 	return len(pipeline.receivers) > 0
 }
 
-// place returns the line to change for processors: their list, or the pipeline.
+// place returns the node to mark for a missing processor: the key of the processors, or of the pipeline.
 func (pipeline collectorPipeline) place() *yaml.Node { return cmp.Or(pipeline.key, pipeline.name) }
 
-// limits reports pipelines without memory_limiter and without batches. It follows processor/README.md of the Collector:
+// limits reports pipelines without memory_limiter or batching. According to processor/README.md of the Collector,
 // memory_limiter must be the first processor.
 func (c *collectorFile) limits(p *Pass) {
 	var unlimited []collectorPipeline
@@ -451,7 +457,7 @@ func (c *collectorFile) limits(p *Pass) {
 	if len(unbatched) > 0 {
 		message += "Nothing makes batches in " + pipelineNames(unbatched) + ": set `sending_queue.batch` of the exporters, or add the `batch` processor."
 	}
-	// One finding for a place that lacks both.
+	// Report one finding for both.
 	if first := slices.Concat(unlimited, unbatched); len(first) > 0 {
 		subject := "memory_limiter missing"
 		if len(unlimited) == 0 {
@@ -469,11 +475,11 @@ func pipelineNames(pipelines []collectorPipeline) string {
 	return "the pipelines " + strings.Join(names[:min(len(names), 8)], ", ")
 }
 
-// unbatched returns the pipelines without batches. It follows the README of exporterhelper: batching by sending_queue is
-// off unless it is configured.
+// unbatched returns the pipelines that send telemetry without batching. According to the README of exporterhelper,
+// sending_queue does not batch by default.
 func (c *collectorFile) unbatched() []collectorPipeline {
 	var lacking []collectorPipeline
-	lacks := map[string]bool{} // exporters without batches
+	lacks := map[string]bool{} // exporters without batching
 	for id, d := range c.defined["exporters"] {
 		lacks[id] = slices.Contains(remoteExporters, componentType(id)) && !batches(d[1])
 	}
@@ -488,7 +494,7 @@ func (c *collectorFile) unbatched() []collectorPipeline {
 	return lacking
 }
 
-// batches reports whether an exporter batches, or may do so by settings that are not visible.
+// batches reports whether an exporter batches, or may batch because its settings are unknown.
 func batches(exporter *yaml.Node) bool {
 	if n := configfile.Resolve(exporter); n != nil && n.Kind == yaml.ScalarNode && n.Tag != "!!null" {
 		return true
@@ -501,8 +507,9 @@ func batches(exporter *yaml.Node) bool {
 	return configfile.Get(exporter, "batcher") != nil && configfile.Text(configfile.Get(exporter, "batcher", "enabled")) != "false"
 }
 
-// podUID reports k8sattributes that leaves out the uid, which it adds unless extract.metadata omits it, and a
-// Collector on Kubernetes that gets telemetry of applications and adds nothing about their pods.
+// podUID reports k8sattributes processors whose extract.metadata omits the uid, and a Collector on Kubernetes that
+// receives telemetry of applications and adds no attributes of their pods. elsewhere reports whether another
+// configuration adds the uid.
 func (c *collectorFile) podUID(p *Pass, elsewhere bool) {
 	processors := c.ofType("processors", "k8sattributes")
 	for _, d := range processors {

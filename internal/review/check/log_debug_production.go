@@ -16,10 +16,10 @@ import (
 	"assay/internal/review/syntax"
 )
 
-// developerTool matches files of programs for those that work on the repository, and of code for its tests.
+// developerTool matches paths of programs for developers of the repository, and of code for its tests.
 var developerTool = regexp.MustCompile(`(^|/)(scripts?|tools?|hack|integration|harness|mocks?|simulators?|generators?|load-?gen(erator)?|load-?tests?|seeds?|[a-z]+(test|gen|mock))/`)
 
-// debugging are words of functions that lower the level on demand, or for the user of a command.
+// debugging are words in names of functions that lower the level on demand, or for the user of a command.
 var debugging = setOf("debug verbose trace test tests dev development local cli")
 
 var logDebugProduction = &Check{
@@ -37,7 +37,7 @@ var logDebugProduction = &Check{
 		}
 		report := func(service, name, level string, start, end int) {
 			severity := High
-			if name == "OTEL_LOG_LEVEL" { // the log of the SDK alone
+			if name == "OTEL_LOG_LEVEL" { // only the log of the SDK
 				severity = Suggestion
 			}
 			p.in(f, start, end, Finding{
@@ -56,7 +56,7 @@ var logDebugProduction = &Check{
 			}
 		case configfile.Collector:
 			if level := configfile.Get(f.YAML, "service", "telemetry", "logs", "level"); isDebug(configfile.Text(level)) {
-				severity := Suggestion // the log of the Collector alone, often in a configuration to try it
+				severity := Suggestion // only the log of the Collector, often in an example
 				if f.OnKubernetes || production.MatchString(f.Path) {
 					severity = High
 				}
@@ -115,8 +115,8 @@ var logDebugProduction = &Check{
 	},
 }
 
-// ofCollector reports whether a setting of Helm values is one of a Collector: the verbosity of an exporter, which is no log
-// level, or the level of the log of the Collector, which is reported with its configuration.
+// ofCollector reports whether a setting in Helm values belongs to a Collector: the verbosity of an exporter, which is
+// not a log level, or the log level of a Collector, which is reported with the Collector's configuration.
 func ofCollector(f *configfile.File, above []string) bool {
 	if slices.Contains(above, "exporters") {
 		return true
@@ -137,7 +137,7 @@ func isDebug(level string) bool {
 	return slices.Contains([]string{"debug", "trace", "finest", "finer", "all", "silly"}, strings.ToLower(strings.TrimSpace(level)))
 }
 
-// setsLevel reports whether a level is set for all loggers of a program, not for one that the code makes.
+// setsLevel reports whether a level is set for all loggers of a program, and not for one new logger.
 func setsLevel(n *syntax.Node) bool {
 	call := n
 	if call.Kind != syntax.Call {
@@ -151,10 +151,10 @@ func setsLevel(n *syntax.Node) bool {
 	return strings.HasPrefix(name, "set") && strings.Contains(name, "level") || name == "basicconfig"
 }
 
-// maxLevels bounds the levels of one file that are looked at, so that the work stays linear.
+// maxLevels limits the levels of one file that are checked, so that the work stays linear.
 const maxLevels = 32
 
-// developmentLogger reports whether a call makes a logger for development: a tool may log to its user like that.
+// developmentLogger reports whether a call creates a logger for development, which tools also use to log to their user.
 func developmentLogger(n *syntax.Node) bool {
 	return n.Kind == syntax.Call && strings.HasPrefix(name(n), "NewDevelopment")
 }
@@ -172,7 +172,8 @@ func serves(u *instrumentation.Uses) bool {
 // serving are functions that start a server, or set the logger of the whole program.
 var serving = setOf("ListenAndServe ListenAndServeTLS Serve ServeTLS ReplaceGlobals Listen")
 
-// onDemand reports whether a level is set by a function for that, or behind a condition that leaves the function.
+// onDemand reports whether a level is set by a function for debugging, or after a condition on debugging or production
+// under which the function returns.
 func onDemand(n *syntax.Node) bool {
 	for fn := n.Enclosing(syntax.Func); fn != nil; fn = fn.Enclosing(syntax.Func) {
 		if debugging.any(words(fn.Text)) {
@@ -198,8 +199,8 @@ func onDemand(n *syntax.Node) bool {
 	return false
 }
 
-// isProduction reports whether a deployment file is one of production. Compose and .env files are mostly for
-// development, so they have to say it.
+// isProduction reports whether a deployment file is for production. Compose and .env files are mostly for development,
+// so their path or a variable must name production.
 func isProduction(f *configfile.File, service string) bool {
 	switch f.Kind {
 	case configfile.Compose, configfile.Env:

@@ -65,8 +65,8 @@ var resourceAttributes = &Check{
 	Repository: func(p *RepositoryPass) { checkResources(p) },
 }
 
-// formerEnvironments returns the values of the attributes for which semconv-deprecated reports the name of
-// deployment.environment.name before 1.27 of the conventions: those with a literal key.
+// formerEnvironments returns the values of attributes with the literal key deployment.environment, the name of
+// deployment.environment.name before version 1.27 of the conventions. semconv-deprecated reports these keys.
 func formerEnvironments(u *instrumentation.Uses) map[*syntax.Node]bool {
 	values := map[*syntax.Node]bool{}
 	for i := range u.Attributes {
@@ -92,8 +92,8 @@ type resourceFact struct {
 // benchmarks matches directories of programs that are not services.
 var benchmarks = regexp.MustCompile(`(^|/)(benchmarks?|bench|jmh|perf|load-?tests?)/`)
 
-// partialResource reports whether a resource does not describe a service: a detector or provider of resources contributes
-// to one, and a benchmark or development has no service.
+// partialResource reports whether a resource does not describe a service: a detector or provider contributes it to
+// another resource, or it is in a benchmark or in code for development.
 func partialResource(u *instrumentation.Uses, n *syntax.Node) bool {
 	if benchmarks.MatchString(u.File.Path) {
 		return true
@@ -129,8 +129,8 @@ func detectsResources(class *syntax.Node) bool {
 	})
 }
 
-// contributes reports whether a resource is merged into one that a function gets, or is the result of a resource class:
-// CloudFoundryResource.
+// contributes reports whether a resource is merged into a parameter of the function, or is returned by a resource
+// class: CloudFoundryResource.
 func contributes(u *instrumentation.Uses, n *syntax.Node) bool {
 	if call := n.Parent; call != nil && call.Kind == syntax.Call {
 		recv, m := call.Method()
@@ -155,7 +155,7 @@ func invalidCriticality() Finding {
 	}
 }
 
-// attributeSet has the attributes of a service. It has all if they are not visible.
+// attributeSet holds the attributes of a service. all is set if they are unknown, so that none is missing.
 type attributeSet struct {
 	keys map[string]bool
 	all  bool
@@ -170,36 +170,37 @@ func (s *attributeSet) add(keys ...string) {
 	}
 }
 
-// requiredAttributes are in the order of their importance.
+// requiredAttributes are the attributes that each service needs, the most important first.
 var requiredAttributes = []string{"service.name", "deployment.environment.name", "service.instance.id"}
 
-// missing returns the required attributes that none of the sets has.
+// missing returns the required attributes that no set contains.
 func missing(sets ...*attributeSet) []string {
 	return lists.Filter(requiredAttributes, func(k string) bool {
 		return !slices.ContainsFunc(sets, func(s *attributeSet) bool { return s != nil && (s.all || s.keys[k]) })
 	})
 }
 
-// deployed has the resource attributes of a service in the deployment files.
+// deployed holds the resource attributes that deployment files set for a service.
 type deployed struct {
 	attributeSet
 	name   string
 	place  *configfile.Variable // the variable to change
 	file   *configfile.File
 	image  string
-	others []string // services that lack the same at the same place
-	// automatic is set when the file starts the service with automatic instrumentation, which has only its environment.
+	others []string // other services that lack the same attributes at the same place
+	// automatic is set if the file starts the service with automatic instrumentation, which gets attributes only from
+	// the environment.
 	automatic bool
 }
 
 func checkResources(p *RepositoryPass) {
 	ps := projectsOf(p.Configs)
-	code := map[*project]*attributeSet{}   // from SDK setup, and from deployment files of one project
+	code := map[*project]*attributeSet{}   // from SDK setup, and from deployment files of the project
 	facts := map[*project][]resourceFact{} // to report
-	everywhere := &attributeSet{}          // from the Collector, and from deployment files of no known project
-	services := map[string]*deployed{}     // by project or file, and service
+	everywhere := &attributeSet{}          // from the Collector, and from deployment files of unknown projects
+	services := map[string]*deployed{}     // by name, or by directory for services without a name
 	order := []*deployed{}
-	var names []string // of services in code, in the order of files
+	var names []string // names of services in code, in the order of files
 	set := func(at *project) *attributeSet {
 		if code[at] == nil {
 			code[at] = &attributeSet{}
@@ -239,8 +240,8 @@ func checkResources(p *RepositoryPass) {
 		if !isDeployment(f) {
 			continue
 		}
-		injects := f.Kind == configfile.Kubernetes && strings.HasPrefix(f.Name, "Instrumentation/") // into other workloads
-		if injects || bytes.Contains(f.Source, []byte("instrumentation.opentelemetry.io/inject")) { // the operator sets these
+		injects := f.Kind == configfile.Kubernetes && strings.HasPrefix(f.Name, "Instrumentation/") // the operator sets the variables in other workloads
+		if injects || bytes.Contains(f.Source, []byte("instrumentation.opentelemetry.io/inject")) { // the operator sets these attributes
 			everywhere.add("service.name", "service.instance.id")
 		}
 		automatic := slices.ContainsFunc(automaticMarks, func(m []byte) bool { return bytes.Contains(f.Source, m) })
@@ -302,7 +303,7 @@ func checkResources(p *RepositoryPass) {
 		start int
 		keys  string
 	}
-	sharing := map[lack]*deployed{} // by the place of a variable that services share through an anchor
+	sharing := map[lack]*deployed{} // the first service at the place of a variable, which services may share through an anchor
 	var first []*deployed
 	for _, d := range order {
 		if slices.Contains(names, d.name) && d.name != "" {
@@ -332,7 +333,7 @@ func lacks(keys []string) (Severity, string) {
 	return severity, "`" + strings.Join(keys, "`, `") + "`"
 }
 
-// reportCode reports the resource of a project that has the most attributes: the place to add more.
+// reportCode reports missing attributes at the resource of a project with the most attributes.
 func (p *RepositoryPass) reportCode(facts []resourceFact, keys []string) {
 	if len(keys) == 0 {
 		return
@@ -356,7 +357,7 @@ func (p *RepositoryPass) reportDeployment(d *deployed, keys []string, code bool)
 		return
 	}
 	if d.file.Kind == configfile.HelmValues && d.place.Name != "OTEL_RESOURCE_ATTRIBUTES" || d.file.Kind == configfile.Env || d.file.Kind == configfile.Dockerfile {
-		return // templates and other files complete them
+		return // templates and other files may set them
 	}
 	if keys[0] == "service.name" && code {
 		keys = keys[1:] // the code of the service may set it
@@ -388,16 +389,16 @@ func (p *RepositoryPass) reportDeployment(d *deployed, keys []string, code bool)
 	})
 }
 
-// collectorImages matches the images of programs that receive telemetry.
+// collectorImages matches images and names of programs that receive telemetry.
 var collectorImages = regexp.MustCompile(`collector|otelcol|otel-agent|jaeger|grafana|tempo|prometheus|loki|alloy`)
 
-// telemetryVariable reports whether a variable shows that the service has an SDK of OpenTelemetry.
+// telemetryVariable reports whether a variable shows that the service uses an OpenTelemetry SDK.
 func telemetryVariable(name string) bool {
 	return slices.Contains([]string{"OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES", "OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER", "OTEL_LOGS_EXPORTER"}, name) ||
 		strings.HasPrefix(name, "OTEL_EXPORTER_OTLP_") && strings.HasSuffix(name, "ENDPOINT")
 }
 
-// given returns the attributes that a variable sets, or that they are not visible.
+// given returns the attributes that a variable sets. all reports that the variable may set any attribute.
 func given(v *configfile.Variable) (keys []string, all bool) {
 	switch v.Name {
 	case "OTEL_SERVICE_NAME":
@@ -426,7 +427,7 @@ func (p *RepositoryPass) criticality(f *configfile.File, v *configfile.Variable)
 	}
 }
 
-// sdkResource reads the resource of an SDK configuration.
+// sdkResource adds the attributes of the resource in an SDK configuration, and reports an invalid service.criticality.
 func (p *RepositoryPass) sdkResource(f *configfile.File, s *attributeSet) {
 	resource := configfile.Get(f.YAML, "resource")
 	if configfile.Get(resource, "attributes_list") != nil || configfile.Get(resource, "detection/development") != nil {
@@ -441,7 +442,7 @@ func (p *RepositoryPass) sdkResource(f *configfile.File, s *attributeSet) {
 	}
 }
 
-// givenByCollector adds the attributes that processors of a Collector put on the resources of all services.
+// givenByCollector adds the attributes that the processors of a Collector set on the resources of all services.
 func givenByCollector(f *configfile.File, s *attributeSet) {
 	for name, processor := range configfile.Pairs(configfile.Get(f.YAML, "processors")) {
 		switch componentType(name.Value) {
@@ -480,10 +481,11 @@ func givenByText(f *configfile.File, s *attributeSet) {
 			named = true
 		}
 	}
-	s.all = s.all || !named // its value comes from elsewhere
+	s.all = s.all || !named // the value is in another file
 }
 
-// givenBySpring adds the attributes that application.properties and application.yaml set for the starters of Spring and Quarkus.
+// givenBySpring adds the attributes that application.properties and application.yaml set for the starters of Spring and
+// Quarkus.
 func givenBySpring(f *configfile.File, s *attributeSet) {
 	for name, key := range map[string]string{
 		"spring.application.name": "service.name", "quarkus.application.name": "service.name", "otel.service.name": "service.name",

@@ -63,8 +63,8 @@ var resourceVolatile = &Check{
 // otherProviders matches the constructors of providers of traces and logs.
 var otherProviders = regexp.MustCompile(`^(New|Sdk|Node|Basic|Web)?(Tracer|Logger)Provider$`)
 
-// ofOtherSignals reports whether a detector is of a resource that the function around it gives only to a provider of traces or
-// logs.
+// ofOtherSignals reports whether a detector belongs to a resource that its function passes only to a provider of traces
+// or logs. functions caches the providers of functions.
 func ofOtherSignals(detector *syntax.Node, functions map[*syntax.Node]providers) bool {
 	fn := detector.Enclosing(syntax.Func)
 	if fn == nil {
@@ -87,7 +87,7 @@ func ofOtherSignals(detector *syntax.Node, functions map[*syntax.Node]providers)
 // providers are the providers that a function creates.
 type providers struct {
 	metrics, others bool
-	returned        map[string]bool // variables that it returns
+	returned        map[string]bool // variables that the function returns
 }
 
 func providersIn(fn *syntax.Node) providers {
@@ -115,7 +115,7 @@ type volatileDetector struct {
 	name       string
 }
 
-// volatileDetectors are detectors of Go, JavaScript, Python and Java with the volatile attributes that they add.
+// volatileDetectors maps detectors of Go, JavaScript, Python and Java to the volatile attributes that they add.
 var volatileDetectors = map[string]string{
 	"WithProcess": "the command line and a description of the runtime", "WithProcessCommandArgs": "the command line",
 	"WithProcessRuntimeDescription": "a description of the runtime", "WithOS": "a description of the operating system", "WithOSDescription": "a description of the operating system",
@@ -149,7 +149,7 @@ func detectorName(n *syntax.Node) string {
 	return ""
 }
 
-// volatileConfig reports the variables and settings that enable such detectors.
+// volatileConfig reports the variables and settings that enable detectors with volatile attributes.
 func (p *RepositoryPass) volatileConfig(f *configfile.File) {
 	for _, v := range f.Environment {
 		if v.Name != "OTEL_NODE_RESOURCE_DETECTORS" && v.Name != "OTEL_EXPERIMENTAL_RESOURCE_DETECTORS" {

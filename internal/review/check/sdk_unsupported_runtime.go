@@ -57,11 +57,11 @@ var sdkUnsupportedRuntime = &Check{
 
 var runtimeNames = map[string]string{"go": "Go", "nodejs": "Node.js", "cpython": "Python", "jvm": "Java", "dotnet": ".NET", "ruby": "Ruby", "php": "PHP"}
 
-// sdkLanguages are the names of telemetry.sdk.language by the runtime of package configfile.
+// sdkLanguages maps the runtimes of package configfile to values of telemetry.sdk.language.
 var sdkLanguages = map[string]string{"go": "go", "nodejs": "nodejs", "cpython": "python", "jvm": "java", "dotnet": "dotnet", "ruby": "ruby", "php": "php"}
 
-// sdkOf returns the language and the version of the SDK that a dependency is, "" if it is none or not at least that
-// version.
+// sdkOf returns the language and the minimum version of the SDK that a dependency installs. It returns "" for other
+// dependencies, and if the version does not determine the release.
 func sdkOf(f *configfile.File, d configfile.Dependency) (language, sdk string) {
 	v, ok := parseVersion(d.Version)
 	if !ok || !v.compatible() {
@@ -93,7 +93,7 @@ func sdkOf(f *configfile.File, d configfile.Dependency) (language, sdk string) {
 	return "", ""
 }
 
-// unsupportedRuntime returns the first file whose runtime the SDK does not support.
+// unsupportedRuntime returns the first file whose runtime the SDK does not support, nil if there is none.
 func unsupportedRuntime(language, sdk string, files []*configfile.File) *configfile.File {
 	for _, f := range files {
 		if sdkLanguages[f.Runtime] != language || notProduction.MatchString(path.Base(f.Path)) {

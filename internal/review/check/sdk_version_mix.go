@@ -55,7 +55,8 @@ var goCore = []string{
 	"go.opentelemetry.io/otel/exporters/zipkin",
 }
 
-// isGoCore reports whether a dependency is one of them. Before a module was stable, it had versions 0.x.
+// isGoCore reports whether a dependency is a direct dependency on a stable version of a module in goCore. Modules had
+// versions 0.x before they were stable.
 func isGoCore(d configfile.Dependency) bool {
 	return !d.Indirect && slices.Contains(goCore, d.Name) && !strings.HasPrefix(d.Version, "v0.")
 }
@@ -67,14 +68,15 @@ func isDotnetCore(d configfile.Dependency) bool {
 	}, d.Name)
 }
 
-// release is a major and minor version with one of the packages that have it.
+// release is a major and minor version, with the first package that has it and the number of such packages.
 type release struct {
 	version
 	name     string
 	packages int
 }
 
-// releaseOf returns the release that most of the packages have, the newest of several.
+// releaseOf returns the release of most packages for which of returns true, and the newest if several have as many
+// packages.
 func releaseOf(f *configfile.File, of func(configfile.Dependency, version) bool) release {
 	counts := map[[2]int]*release{}
 	var best release
@@ -96,7 +98,7 @@ func releaseOf(f *configfile.File, of func(configfile.Dependency, version) bool)
 	return best
 }
 
-// sameMinor reports the packages that have another minor version than most of them.
+// sameMinor reports the packages whose major or minor version is not that of most packages.
 func (p *Pass) sameMinor(f *configfile.File, of func(configfile.Dependency) bool) {
 	pinned := func(d configfile.Dependency, v version) bool { return v.pinned() && of(d) }
 	r := releaseOf(f, pinned)
@@ -115,19 +117,19 @@ func (p *Pass) mixed(f *configfile.File, d configfile.Dependency, message string
 	p.in(f, d.Start, d.End, Finding{Subject: d.Name, Message: message, Fix: fix})
 }
 
-// maxDependency bounds the bytes of a dependency in which its version is looked for.
+// maxDependency limits the search for the version of a dependency, in bytes.
 const maxDependency = 1000
 
-// raise returns the edit that sets a pinned dependency to the text of a newer version. It returns none for an older version, which
-// may lack what the code uses or the package itself, and for files with a lock file beside them, which would have to
-// change as well.
+// raise returns the edit that raises a pinned dependency to a newer version, written as text. It returns nil for an
+// older version, because it may lack functions or not exist for the package. It also returns nil if the ecosystem has
+// lock files, because these would have to change as well.
 func (p *Pass) raise(f *configfile.File, d configfile.Dependency, from, to version, text string) []Edit {
 	locked := f.Ecosystem == configfile.Go || f.Ecosystem == configfile.NPM || f.Ecosystem == configfile.PyPI && !strings.HasSuffix(f.Path, ".txt")
 	if locked || !newer(to, from) || d.Version == "" || to.patch < 0 || !p.mayFix() {
 		return nil
 	}
 	if from.suffix != "" && to.suffix == "" || from.suffix == "" && to.suffix != "" {
-		return nil // the package may have become stable, or not be yet
+		return nil // the package may be stable in only one of the versions
 	}
 	rest := f.Source[d.Start:min(d.Start+maxDependency, len(f.Source))]
 	if i := bytes.Index(rest, []byte("</dependency>")); i >= 0 && f.Ecosystem == configfile.Maven {
@@ -144,15 +146,15 @@ func (p *Pass) raise(f *configfile.File, d configfile.Dependency, from, to versi
 	return []Edit{{Start: at + number[4], End: at + number[11], Text: text}}
 }
 
-// The packages of open-telemetry/opentelemetry-js: stable ones with versions 1.x and 2.x, experimental ones that are
-// released with them as 0.x. Release 2.0.0 came with 0.200.0, 1.30.0 with 0.57.0.
+// The packages of open-telemetry/opentelemetry-js. Stable packages have versions 1.x and 2.x. Experimental packages are
+// released with them as 0.x: 0.200.0 with 2.0.0, 0.57.0 with 1.30.0.
 var (
 	jsStable       = regexp.MustCompile(`^@opentelemetry/(core|resources|sdk-metrics|sdk-trace-base|sdk-trace-node|sdk-trace-web|context-async-hooks|context-zone|context-zone-peer-dep|exporter-jaeger|exporter-zipkin|propagator-b3|propagator-jaeger|shim-opentracing)$`)
 	jsExperimental = regexp.MustCompile(`^@opentelemetry/(api-logs|sdk-node|sdk-logs|exporter-(trace|metrics|logs)-otlp-(http|grpc|proto)|exporter-prometheus|otlp-[a-z-]+|opentelemetry-browser-detector|instrumentation|instrumentation-(http|grpc|fetch|xml-http-request)|shim-opencensus|web-common|sampler-jaeger-remote)$`)
 )
 
 func (p *Pass) mixedNPM(f *configfile.File) {
-	// The generation of the stable packages decides, or that of the experimental ones.
+	// Compare with the major versions of the stable packages, or with the release of most experimental packages.
 	majors := map[int]string{}
 	for _, d := range f.Dependencies {
 		if v, ok := parseVersion(d.Version); ok && v.compatible() && jsStable.MatchString(d.Name) {
@@ -184,8 +186,8 @@ func (p *Pass) mixedNPM(f *configfile.File) {
 	}
 }
 
-// The packages of opentelemetry-python have versions 1.N.x, those that are not stable and those of
-// opentelemetry-python-contrib 0.(N+21)bX: 1.12.0 came with 0.33b0, 1.27.0 with 0.48b0.
+// The packages of opentelemetry-python. Stable packages have versions 1.N.x. Other packages, and those in
+// opentelemetry-python-contrib, are released with them as 0.(N+21)bX: 0.33b0 with 1.12.0, 0.48b0 with 1.27.0.
 var (
 	pythonStable = regexp.MustCompile(`^opentelemetry-(api|sdk|proto|exporter-otlp|exporter-otlp-proto-(http|grpc|common)|exporter-zipkin.*|propagator-b3|propagator-jaeger)$`)
 	pythonBeta   = regexp.MustCompile(`^opentelemetry-(instrumentation.*|semantic-conventions|distro|util-http|exporter-prometheus|test-utils)$`)
@@ -208,8 +210,8 @@ func (p *Pass) mixedPython(f *configfile.File) {
 	}
 }
 
-// mixedJava compares the artifacts of group io.opentelemetry with each other, or with their BOM. Some artifacts ended
-// with an earlier release.
+// mixedJava compares the artifacts of group io.opentelemetry and their BOM. It ignores artifacts whose last release was
+// earlier.
 func (p *Pass) mixedJava(f *configfile.File) {
 	ended := regexp.MustCompile(`opentelemetry-(semconv|extension-|exporter-jaeger|exporter-zipkin|aws-|proto|opencensus-shim|sdk-extension-(aws|resources|jfr|autoconfigure-spi))`)
 	core := func(d configfile.Dependency) bool {

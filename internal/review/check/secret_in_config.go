@@ -57,13 +57,13 @@ var secretInConfig = &Check{
 	},
 }
 
-// testFile matches the path of an environment file or a Compose file of tests.
+// testFile matches the path of an environment or Compose file for tests.
 var testFile = regexp.MustCompile(`(?i)(^|[/._-])(test|tests|testing|ci|e2e)([/._-]|$)`)
 
 func (p *Pass) secretsInEnvironment(f *configfile.File) {
 	least := 8
 	if (f.Kind == configfile.Compose || f.Kind == configfile.Env) && !production.MatchString(f.Path) {
-		least = 16 // mostly for development, with passwords that were made up for it
+		least = 16 // mostly for development, with made-up passwords
 	}
 	for _, v := range f.Environment {
 		if !v.Literal {
@@ -84,7 +84,7 @@ func (p *Pass) secretsInEnvironment(f *configfile.File) {
 			continue
 		}
 		var fix []Edit
-		if f.Kind == configfile.Compose && !notProduction.MatchString(f.Path) { // where people start it, nothing sets the variable
+		if f.Kind == configfile.Compose && !notProduction.MatchString(f.Path) { // development environments may not set the variable
 			fix = []Edit{{Start: v.Start, End: v.End, Text: "${" + v.Name + "}"}}
 		}
 		p.secret(f, v.Service, v.Name, v.Start, v.End, fix)
@@ -108,7 +108,7 @@ func (p *Pass) secretsInSettings(f *configfile.File) {
 		if f.Kind == configfile.HelmValues {
 			least = 8
 			if parent == "env" || strings.HasPrefix(parent, "extraEnv") || parent == "environment" {
-				return // a variable
+				return // secretsInEnvironment reports variables
 			}
 		}
 		name := key.Value
@@ -138,7 +138,7 @@ func (p *Pass) secretsInSettings(f *configfile.File) {
 }
 
 // secretInExporterHeaders reports the credentials in the headers of an SDK configuration, which are a list of names and
-// values, or a text. It returns false for other nodes.
+// values, or one string. It returns false for other nodes.
 func (p *Pass) secretInExporterHeaders(f *configfile.File, above []string, key, value *yaml.Node) bool {
 	path := strings.Join(append(above[:len(above):len(above)], key.Value), ".")
 	switch {
@@ -157,7 +157,7 @@ func (p *Pass) secretInExporterHeaders(f *configfile.File, above []string, key, 
 			}
 		}
 		return true
-	default: // the parts of a list of headers
+	default: // the name or value of a header in the list
 		return len(above) > 1 && above[len(above)-1] == "[]" && above[len(above)-2] == "headers"
 	}
 }
@@ -218,7 +218,8 @@ func exporterHeaders(u *instrumentation.Uses) iter.Seq2[*syntax.Node, *syntax.No
 	}
 }
 
-// exporterBuilder reports whether an expression of Java is the builder of an OTLP exporter: OtlpGrpcSpanExporter.builder().
+// exporterBuilder reports whether an expression of Java is the builder of an OTLP exporter:
+// OtlpGrpcSpanExporter.builder().
 func exporterBuilder(u *instrumentation.Uses, n *syntax.Node) bool {
 	for range 32 {
 		switch {
@@ -235,7 +236,7 @@ func exporterBuilder(u *instrumentation.Uses, n *syntax.Node) bool {
 	return false
 }
 
-// resolved returns the only value that a file gives to a name, and other expressions as they are.
+// resolved returns the only value that a file assigns to a name, and n itself for other expressions.
 func resolved(u *instrumentation.Uses, n *syntax.Node) *syntax.Node {
 	if n != nil && n.Kind == syntax.Name {
 		return u.File.Value(n)
@@ -255,7 +256,8 @@ func secretInHeaders(list string) bool {
 	return false
 }
 
-// credential removes the scheme of an Authorization header.
+// credential returns the credential in the value of an Authorization header: without the scheme, and the password alone
+// for Basic.
 func credential(value string) string {
 	scheme, rest, ok := strings.Cut(strings.TrimSpace(value), " ")
 	if !ok {
@@ -283,7 +285,7 @@ func secretInURL(value string) bool {
 	return m != nil && !strings.Contains(m[1], "$") && secretValue(m[1], 8)
 }
 
-// knownCredential reports whether a value has the shape of a credential: a token of a known service, a key.
+// knownCredential reports whether a value has the format of a credential: a token of a known service, or a key.
 func knownCredential(value string) bool {
 	switch sensitive.Text([]byte(value)) {
 	case sensitive.JWT, sensitive.AWSKey, sensitive.SecretKey, sensitive.GitHubToken, sensitive.GitLabToken, sensitive.SlackToken,
@@ -293,10 +295,10 @@ func knownCredential(value string) bool {
 	return false
 }
 
-// initialPassword matches the variables with which an image of a database sets the password of its first user.
+// initialPassword matches variables with which the image of a database sets the password of the first user.
 var initialPassword = regexp.MustCompile(`^(POSTGRES|POSTGRESQL|MYSQL|MARIADB|MSSQL|MONGO|MONGO_INITDB|OPENSEARCH_INITIAL|ELASTIC|MINIO|RABBITMQ|RABBITMQ_DEFAULT|CLICKHOUSE|KEYCLOAK|GF_SECURITY|REDIS|NEO4J|INFLUXDB|DOCKER_INFLUXDB_INIT|PGADMIN_DEFAULT)_.*PASS(WORD)?$|^MINIO_(ROOT|ACCESS|SECRET)`)
 
-// localDatabase reports whether a variable of a Compose file has the password of a database that the file itself
+// localDatabase reports whether a variable of a Compose file holds the password of a database that the same file
 // starts, outside production.
 func localDatabase(f *configfile.File, v configfile.Variable) bool {
 	if production.MatchString(f.Path) {
@@ -319,27 +321,28 @@ func secretInConnection(value string) bool {
 	return m != nil && secretValue(m[1], 8)
 }
 
-// typed matches passwords for development: a word and some digits.
-var typed = regexp.MustCompile(`^[A-Za-z]+[@_#!-]?\d{1,4}[@_#!-]?$`)
+// simplePassword matches passwords for development: a word and some digits.
+var simplePassword = regexp.MustCompile(`^[A-Za-z]+[@_#!-]?\d{1,4}[@_#!-]?$`)
 
-// dummy matches parts of values that stand for a credential, or that only development uses.
+// dummy matches parts of placeholders for credentials, and of values for development.
 var dummy = regexp.MustCompile(`(?i)change[_-]?(me|this|it)|example|placeholder|your|dummy|fake|sample|insert|replace|redact|todo|secret|passw|passphrase|admin|guest|default|localhost|xxx|1234567|abcdefg?$|^abc|foo|bar|qwerty|test|demo|local|dev|minio|postgres|mysql|mongo|rabbit|redis|<|>|\*\*\*|\.\.\.|insecure|not[_-]?a|some[_-]|my[_-]|token$|^token|key$|here$`)
 
-// spelled matches values of any length that are placeholders of a credential, or for development, by their words.
-var spelled = regexp.MustCompile(`(?i)(^|[-_.])(development|dev|testing|test|demo|example|sample|dummy|fake|placeholder|insecure|changeme)[-_.][a-z]+[-_.]`)
+// placeholder matches placeholders for credentials and values for development, of any length.
+var placeholder = regexp.MustCompile(`(?i)(^|[-_.])(development|dev|testing|test|demo|example|sample|dummy|fake|placeholder|insecure|changeme)[-_.][a-z]+[-_.]`)
 
-// secretValue reports whether a literal value under the name of a credential is one: it is as random as a generated
-// password. A password for development is none.
+// secretValue reports whether the literal value of a variable or setting for a credential is one. It must have at least
+// least bytes, and be as random as a generated password. Placeholders and passwords for development are not
+// credentials.
 func secretValue(value string, least int) bool {
 	value = strings.TrimSpace(value)
-	if len(value) < least || len(value) > 10_000 || strings.ContainsAny(value, " \t") && len(value) < 100 || spelled.MatchString(value) {
+	if len(value) < least || len(value) > 10_000 || strings.ContainsAny(value, " \t") && len(value) < 100 || placeholder.MatchString(value) {
 		return false
 	}
 	short := len(value) < 40
 	if plain, err := base64.StdEncoding.DecodeString(value); err == nil && short && dummy.Match(plain) && printable(plain) {
-		return false // of a Secret: base64 of example-app-secret
+		return false // base64 in a Kubernetes Secret, such as that of example-app-secret
 	}
-	if short && dummy.MatchString(value) || typed.MatchString(value) || connectionPassword.MatchString(value) || strings.HasPrefix(value, "/") || strings.HasPrefix(value, "arn:") || strings.Contains(value, "://") {
+	if short && dummy.MatchString(value) || simplePassword.MatchString(value) || connectionPassword.MatchString(value) || strings.HasPrefix(value, "/") || strings.HasPrefix(value, "arn:") || strings.Contains(value, "://") {
 		return false
 	}
 	var digits, letters int
@@ -362,7 +365,7 @@ func secretValue(value string, least int) bool {
 	return mixed && entropy >= 2.5
 }
 
-// printable reports whether a value is a text.
+// printable reports whether a value consists of printable ASCII characters.
 func printable(value []byte) bool {
 	return !slices.ContainsFunc(value, func(c byte) bool { return c < ' ' || c > '~' })
 }
