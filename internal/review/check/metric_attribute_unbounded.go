@@ -31,14 +31,14 @@ var metricAttributeUnbounded = &Check{
 				continue
 			}
 			key, _ := u.Key(a.Key)
-			what, severity := unbounded(u, a, key)
-			if what == "" {
+			kind, severity := unbounded(u, a, key)
+			if kind == "" {
 				continue
 			}
 			subject := shown(u, key, a.Key)
 			f := Finding{
 				Severity: severity, Subject: subject,
-				Message: fmt.Sprintf("The metric attribute `%s` holds %s.", subject, what),
+				Message: fmt.Sprintf("The metric attribute `%s` holds %s.", subject, kind),
 				Names:   attributeNames(u, a, key),
 			}
 			if severity == "" {
@@ -50,12 +50,12 @@ var metricAttributeUnbounded = &Check{
 }
 
 var (
-	// manyIDs name objects of which there are as many as requests or users.
+	// manyIDs are kinds of objects that are as numerous as requests or users.
 	manyIDs = setOf(`user customer order session request req trace span message msg transaction txn correlation account cart product item
 		execution invocation event conversation chat ticket invoice payment file document doc visitor visit booking upload download email
 		operation op profile contact person employee patient subscriber subscription post comment video asset object record entity resource
 		checkout purchase connection conn remote player match game device`)
-	// fewIDs name objects of which there are few, or as many as resources.
+	// fewIDs are kinds of objects that are few in number, or as numerous as resources.
 	fewIDs = setOf(`instance action host node pod container cluster region zone shard partition worker queue cpu core thread process pid disk gpu interface
 		datacenter dc group plan type tenant org organization template model service app application channel site store warehouse rack replica
 		consumer producer broker client project team slot stage pool chain network topic bucket version build database db schema table
@@ -63,29 +63,31 @@ var (
 		vendor engine rule policy peer member raft deployment pipeline repository repo runner cell bus port sensor meter collector agent validator`)
 )
 
-// unbounded returns the kind of an unbounded value of a metric attribute, "" for a bounded one, and the severity.
+// unbounded returns the kind of an unbounded value of a metric attribute, and the severity, "" for that of the check.
+// For a bounded value, the kind is "".
 func unbounded(u *instrumentation.Uses, a *instrumentation.Attribute, key string) (string, Severity) {
 	if a.Value == nil || flags[strings.ToLower(name(a.Node))] || constant(u, a.Value) || packageValue(u, a.Value) || routeTemplate(u, a.Value) {
 		return "", ""
 	}
-	if what := unboundedValue(u, a.Value, 4); what != "" {
-		return what, ""
+	if kind := unboundedValue(u, a.Value, 4); kind != "" {
+		return kind, ""
 	}
 	if r, ok := semconv.Lookup([]byte(key)); ok && r.Levels&(semconv.Metric|semconv.Resource) != 0 || hides(u, a.Value) && !idLike(a.Value) {
 		return "", ""
 	}
-	if what, severity := unboundedName(words(key)); what != "" {
-		return what, severity
+	if kind, severity := unboundedName(words(key)); kind != "" {
+		return kind, severity
 	}
 	return unboundedName(valueWords(a.Value))
 }
 
-// idLike reports whether an expression is hidden only because its last word is id or a word for an address.
+// idLike reports whether an expression only looks like a derived value because its last word is id or a word for an
+// address.
 func idLike(n *syntax.Node) bool {
 	return setOf("id ids source url uri").any([]string{last(words(name(n))), last(valueWords(n))})
 }
 
-// valueWords returns the words of a value, through calls that keep it, with those of the receiver before a lone id.
+// valueWords returns the words in the names of a value and its receiver. It looks through calls that keep the value.
 func valueWords(n *syntax.Node) []string {
 	for range 4 {
 		switch n.Kind {
@@ -117,7 +119,7 @@ func valueWords(n *syntax.Node) []string {
 	return nil
 }
 
-// unboundedName returns the kind of an unbounded value by its name.
+// unboundedName returns the kind of an unbounded value by the words of its name.
 func unboundedName(w []string) (string, Severity) {
 	if len(w) == 0 || hidingWords.any(w[:len(w)-1]) {
 		return "", ""
@@ -180,8 +182,8 @@ func unboundedName(w []string) (string, Severity) {
 // remote are words before "address" for the address of a client.
 var remote = setOf("client remote user visitor caller sender")
 
-// unboundedValue returns the kind of an unbounded value by its expression: a time, a new id, the text of an error, the path
-// of a request.
+// unboundedValue returns the kind of an unbounded value by its expression: a time, a new id, the text of an error, the
+// path of a request.
 func unboundedValue(u *instrumentation.Uses, n *syntax.Node, depth int) string {
 	if depth == 0 {
 		return ""
@@ -226,8 +228,8 @@ func unboundedValue(u *instrumentation.Uses, n *syntax.Node, depth int) string {
 			return "a timestamp"
 		case keeps(n):
 			for _, a := range n.Args() {
-				if what := unboundedValue(u, a, depth-1); what != "" {
-					return what
+				if kind := unboundedValue(u, a, depth-1); kind != "" {
+					return kind
 				}
 			}
 			if recv != nil && len(n.Args()) == 0 {
@@ -236,8 +238,8 @@ func unboundedValue(u *instrumentation.Uses, n *syntax.Node, depth int) string {
 		}
 	case syntax.Template, syntax.Await, syntax.Conditional:
 		for _, c := range n.Children[:min(len(n.Children), 8)] {
-			if what := unboundedValue(u, c, depth-1); what != "" {
-				return what
+			if kind := unboundedValue(u, c, depth-1); kind != "" {
+				return kind
 			}
 		}
 	}

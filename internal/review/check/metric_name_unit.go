@@ -46,7 +46,8 @@ var metricNameUnit = &Check{
 	},
 }
 
-// moveUnit returns the edits that take a unit out of a metric's name and give it to the instrument if that has none.
+// moveUnit returns the edits that remove a unit from a metric's name, and set it as the unit of an instrument that has
+// none.
 func (p *Pass) moveUnit(u *instrumentation.Uses, i *instrumentation.Instrument, metric, named string, given bool) []Edit {
 	short := withoutUnit(metric, func(word string) bool {
 		return unit.NamedIn([]byte(named), []byte(word)) || unitWords[strings.ToLower(word)] == named
@@ -65,8 +66,8 @@ func (p *Pass) moveUnit(u *instrumentation.Uses, i *instrumentation.Instrument, 
 	return append(edits, more...)
 }
 
-// nameUnit returns the unit that a metric's name contains, "" for none. Without a known unit, only a last word that is
-// a unit and nothing else counts.
+// nameUnit returns the unit that a metric's name contains, "" for none. If the unit of the instrument is unknown, only
+// an unambiguous unit at the end of the name counts.
 func nameUnit(metric, text string, known bool) string {
 	if known && unit.NamedIn([]byte(text), []byte(metric)) {
 		return text

@@ -31,7 +31,7 @@ var metricUnit = &Check{
 				continue
 			case text == "":
 				if metric == "" {
-					f.Severity = Suggestion // the function may create instruments for others
+					f.Severity = Suggestion // the function may create instruments for other code
 				}
 				f.Message = fmt.Sprintf("The metric `%s` has no unit%s.", f.Subject, unitHint(metric, i.Kind))
 				if fits := unitOf(metric); fits != "" {
@@ -56,7 +56,7 @@ var metricUnit = &Check{
 	},
 }
 
-// creation returns the range of the call that names an instrument, which is the first of a builder's chain.
+// creation returns the range of the call with the name of an instrument, which is the first call of a builder.
 func creation(u *instrumentation.Uses, i *instrumentation.Instrument) (start, end int) {
 	n := i.Name.Parent
 	for n != nil && n.Kind != syntax.Call {
@@ -74,7 +74,7 @@ func creation(u *instrumentation.Uses, i *instrumentation.Instrument) (start, en
 	return n.Start, n.End
 }
 
-// unitWords are words for units at the end of names.
+// unitWords maps words at the end of metric names to units.
 var unitWords = map[string]string{
 	"seconds": "s", "second": "s", "sec": "s", "secs": "s", "milliseconds": "ms", "millis": "ms", "ms": "ms", "msec": "ms", "microseconds": "us", "micros": "us", "us": "us",
 	"nanoseconds": "ns", "nanos": "ns", "ns": "ns", "minutes": "min", "hours": "h", "days": "d", "bytes": "By", "byte": "By",
@@ -82,7 +82,7 @@ var unitWords = map[string]string{
 	"requests": "{request}", "request": "{request}", "errors": "{error}", "connections": "{connection}", "messages": "{message}", "items": "{item}",
 }
 
-// unitHint returns the unit in a name, for a message.
+// unitHint returns a hint at the unit of a metric for the end of a message, "" if there is none.
 func unitHint(text, kind string) string {
 	if m, ok := semconv.LookupMetric(text); ok && m.Unit != "" {
 		return fmt.Sprintf("; the conventions give it `%s`", m.Unit)

@@ -84,7 +84,8 @@ func quoted(unit string) string {
 	return "`" + unit + "`"
 }
 
-// bounds returns a list of literal bucket boundaries in a form that can be compared, "" for the default.
+// bounds returns literal bucket boundaries in a form that can be compared, "" for the default boundaries. It returns
+// false if they are unknown.
 func bounds(u *instrumentation.Uses, n *syntax.Node) (string, bool) {
 	if n == nil {
 		return "", true
@@ -109,7 +110,7 @@ func bounds(u *instrumentation.Uses, n *syntax.Node) (string, bool) {
 	return b.String(), b.Len() > 0
 }
 
-// usual returns the first use with the value that most uses have, nil if no value is known.
+// usual returns the first use with the most frequent value, nil if no value is known.
 func usual(uses []instrumentUse, value func(instrumentUse) (string, bool)) *instrumentUse {
 	counts := map[string]int{}
 	for _, u := range uses {

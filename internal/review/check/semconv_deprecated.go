@@ -60,13 +60,13 @@ var semconvDeprecated = &Check{
 				continue // a shared key is reported where it is defined
 			}
 			if _, known := u.Known(a.Key); !known && literal(u, a.Key).Kind != syntax.String {
-				continue // a constant of an old version of the conventions' package
+				continue // a constant of an old version of a semconv package
 			}
 			successor := successorOf(key)
 			if slices.ContainsFunc(append(replacements[key], successor), func(s string) bool {
 				return sent[sentKey{a.Key.Enclosing(syntax.Func), a.On == instrumentation.OnMetric, s}]
 			}) {
-				continue // both are sent for a while
+				continue // both are sent during a migration
 			}
 			report(a.Key, "attribute", key, successor, attributeNames(u, a, key), func() []Edit { return p.renameAttribute(u, a, key, successor) })
 		}
@@ -76,7 +76,7 @@ var semconvDeprecated = &Check{
 				successor := successorOf(key)
 				report(n, "attribute", key, successor, Names{AttributeKey: key}, func() []Edit {
 					if newValues[key] != nil {
-						return nil // its values are not visible
+						return nil // the values, which change as well, are unknown
 					}
 					return p.renameTelemetry(u, n, successor, keys(u))
 				})
@@ -92,7 +92,7 @@ var semconvDeprecated = &Check{
 		}
 		for _, i := range u.Instruments {
 			metric, ok := u.Known(i.Name)
-			if !ok || strings.HasPrefix(metric, "gen_ai.") || strings.HasPrefix(metric, "mcp.") { // moved to a registry of their own
+			if !ok || strings.HasPrefix(metric, "gen_ai.") || strings.HasPrefix(metric, "mcp.") { // moved to another registry
 				continue
 			}
 			m, ok := semconv.LookupMetric(metric)
@@ -111,8 +111,8 @@ var semconvDeprecated = &Check{
 	},
 }
 
-// onlyRead reports whether the name of an attribute is a key that other packages do not see and that the file only
-// reads: attributes.get(HTTP_METHOD), attribute.Key == methodKey.
+// onlyRead reports whether a key is defined as a variable that other packages cannot use and the file uses only to read
+// attributes: attributes.get(HTTP_METHOD), attribute.Key == methodKey.
 func onlyRead(u *instrumentation.Uses, n *syntax.Node, reads map[string]bool) bool {
 	def := n.Parent.Assignment()
 	if def == nil || len(def.Targets()) != 1 || def.Targets()[0].Kind != syntax.Name || !reads[def.Targets()[0].Text] {
@@ -126,7 +126,7 @@ func onlyRead(u *instrumentation.Uses, n *syntax.Node, reads map[string]bool) bo
 	return !bytes.Contains(modifiers, []byte("public")) && !bytes.Contains(modifiers, []byte("protected"))
 }
 
-// onlyReads returns the variables whose values a file gives only to functions and operators that read an attribute.
+// onlyReads returns the variables that a file passes only to functions and operators that read an attribute.
 func onlyReads(u *instrumentation.Uses) map[string]bool {
 	reads, others := map[string]bool{}, map[string]bool{}
 	for n := range u.File.Root.All(syntax.Name) {
@@ -157,11 +157,11 @@ func onlyReads(u *instrumentation.Uses) map[string]bool {
 	return reads
 }
 
-// readers are first words of functions that read an attribute.
+// readers are first words in names of functions that read an attribute.
 var readers = setOf("get is has contains equals find lookup read value")
 
-// renameAttribute returns the edits that rename an attribute, and its value if the successor has another one for it. It
-// returns none if the value is not known.
+// renameAttribute returns the edits that rename an attribute, and that replace its value if the successor has another
+// one for it. It returns nil if the value to set is unknown.
 func (p *Pass) renameAttribute(u *instrumentation.Uses, a *instrumentation.Attribute, key, successor string) []Edit {
 	edits := p.renameTelemetry(u, a.Key, successor, keys(u))
 	values := newValues[key]
@@ -169,7 +169,7 @@ func (p *Pass) renameAttribute(u *instrumentation.Uses, a *instrumentation.Attri
 		return edits
 	}
 	if _, names := trace(u, a.Key); len(names) > 0 || a.Value == nil {
-		return nil // a constant, which other attributes may have with other values
+		return nil // other attributes may use the constant with other values
 	}
 	old, known := u.Known(a.Value)
 	value, changes := values[old]
@@ -188,8 +188,8 @@ func (p *Pass) renameAttribute(u *instrumentation.Uses, a *instrumentation.Attri
 	return append(edits, more...)
 }
 
-// newValues maps values of a deprecated attribute to those of its successor, "" for none.
-// All other values stay.
+// newValues maps values of deprecated attributes to values of their successors, "" for none. Other values stay the
+// same.
 var newValues = map[string]map[string]string{
 	"db.system": {
 		"adabas": "softwareag.adabas", "cache": "intersystems.cache", "cosmosdb": "azure.cosmosdb", "db2": "ibm.db2", "dynamodb": "aws.dynamodb",
@@ -229,7 +229,8 @@ func metricNames(u *instrumentation.Uses) iter.Seq[*syntax.Node] {
 	}
 }
 
-// earlier are names that the schema files of the conventions rename, or whose migration guides do, and that are not in the registry any more.
+// earlier maps names that are no longer in the registry to their successors, according to the schema files and
+// migration guides of the conventions.
 var earlier = map[string]string{
 	"messaging.destination": "messaging.destination.name", "messaging.message_id": "messaging.message.id", "messaging.conversation_id": "messaging.message.conversation_id",
 	"messaging.message_payload_size_bytes": "messaging.message.body.size", "messaging.temp_destination": "messaging.destination.temporary",
@@ -251,7 +252,7 @@ func bareName(s string) string {
 	return strings.ToLower(strings.NewReplacer(".", "", "_", "").Replace(s))
 }
 
-// successorOf returns the key that replaces a deprecated one, "" for none.
+// successorOf returns the key that replaces a deprecated key, "" for none.
 func successorOf(key string) string {
 	if s := earlier[key]; s != "" {
 		return s
@@ -259,13 +260,14 @@ func successorOf(key string) string {
 	return semconv.Successor(key)
 }
 
-// deprecatedKey reports whether the conventions deprecate a key. A key without a dot, such as state, has other meanings.
+// deprecatedKey reports whether the conventions deprecate a key. Keys without a dot, such as state, do not count,
+// because they have other meanings as well.
 func deprecatedKey(key string) bool {
 	a := semconv.Find([]byte(key))
 	return strings.Contains(key, ".") && (a.Deprecated || a.Replaced || earlier[key] != "")
 }
 
-// replacements are the keys that replace those without one successor.
+// replacements maps deprecated keys without a single successor to the keys that replace them.
 var replacements = map[string][]string{
 	"code.function": {"code.function.name"}, "code.namespace": {"code.function.name"}, "db.sql.table": {"db.collection.name"},
 	"db.redis.database_index": {"db.namespace"}, "gen_ai.system": {"gen_ai.provider.name"}, "http.flavor": {"network.protocol.version"},
