@@ -12,7 +12,8 @@ import (
 	"assay/internal/rules/sensitive"
 )
 
-// Words in the names of variables, fields and keys. A name counts by its last words, without separators.
+// sensitiveNames maps the last words of names of variables, fields and keys, without separators, to kinds of sensitive
+// data.
 var sensitiveNames = func() map[string]string {
 	m := map[string]string{}
 	for what, names := range map[string]string{
@@ -42,47 +43,48 @@ var sensitiveNames = func() map[string]string {
 }()
 
 var (
-	// hidingWords before a name are for derived values: has_email, hashed_password, num_tokens.
+	// hidingWords before a sensitive word mark derived values: has_email, hashed_password, num_tokens.
 	hidingWords = setOf(`has is was with without no not needs need requires require required should can allow allows enable enabled
 		disable disabled use uses missing valid invalid validate verify verified verifies check send sends sent reset change changed
 		forgot update updated confirm confirmed hash hashed masked mask redacted redact encrypted encrypt obfuscated anonymized sanitized
 		sanitize scrubbed hidden fake dummy num count len length size max min total template templates event sha256 md5 digest last4
 		fingerprint pseudo pseudonymized attr column skip rotate create generate delete revoke new parse expired`)
-	// tokenWords before "token" are for tokens that give no access.
+	// tokenWords before "token" mark tokens that give no access.
 	tokenWords = setOf(`page next prev previous continuation continue resume sync cursor cancellation cancel cancelation csrf xsrf xcsrf lex lexer
 		parser parse syntax stop start end prompt completion input output unk eos bos pad mask current curr cur first last unexpected
 		expected design style theme special fencing lease leader ack watch checkpoint shard barrier generation pagination idempotency
 		request client_request task d string word text left right close open separator delimiter literal keyword comment peek look ahead lookahead
 		ring partition change skip marker reservation limiter slot consistency delivery zed zedtoken scan scroll watermark feature balance balancer lb precommit since
 		to from batch stream transaction coap`)
-	// accountWords before "email" are for accounts of programs.
+	// accountWords before "email" mark accounts of programs.
 	accountWords = setOf("client service serviceaccount bot support noreply")
-	// derived are last words of names and callees whose values hide their inputs.
+	// derived are last words in names of values and functions that do not show the data that they are derived from.
 	derived = setOf(`len length size count hash hashed hashcode sha sha1 sha256 sha512 md5 hmac digest checksum fingerprint mask masked redact
 		redacted obfuscate obfuscated sanitize sanitized anonymize anonymized scrub encrypt encrypted hide censor pseudonymize bool boolean
 		exists empty present contains type kind name id ids status enabled verified valid typeof kobj kref kobjs ref sizeof bcrypt
 		domain expiry expires ttl expiration policy version index state provider has is nonempty set equals match source method format
 		template level class category prefix suffix path file filename filepath dir location scope scopes arn url uri endpoint`)
-	// keepers are functions and methods whose result still shows their argument or receiver.
+	// keepers are functions and methods whose result shows their argument or receiver.
 	keepers = setOf(`str string tostring valueof sprint sprintf sprintln format repr stringify dumps tolower toupper trimspace
 		tolowercase touppercase itoa formatint formatuint nvl coalesce formatted deref pointer ptr stringvalue strvalue ofnullable fstring bytes byteslice any some`)
-	// showers are methods and fields whose value still shows their receiver.
+	// showers are methods and fields whose value shows their receiver.
 	showers = setOf(`string tostring value get orelse text unwrap strip trim lower upper tolowercase touppercase getvalue expose_secret
 		stringvalue trimspace decode plaintext reveal`)
-	// accessors are functions that return the value for a name.
+	// accessors are functions that return the value of a name.
 	accessors = setOf(`get getenv lookupenv getheader header formvalue postformvalue query param params getparameter getattribute
 		getproperty getstring postform values cookie form environ getheaderstring queryparam pathvalue getor field getfirst peek claim getclaim`)
-	// parsing are words of functions whose tokens are part of a language or a text.
+	// parsing are words in names of functions whose tokens are part of a language or a text.
 	parsing = setOf(`lexer lex lexers parser parsers parse parsing token tokens tokenizer tokenize tokenise tokenization scanner scan ast syntax grammar compiler
 		compile interpreter eval llm completion completions embedding embeddings expr expression template templates markdown html sql css json yaml xml
 		query logql promql traceql cql ring limiter semaphore`)
-	// parsingPaths are words of files with such tokens. Files for credentials are named after tokens, queries, JSON and SQL too.
+	// parsingPaths are words in paths of files with such tokens. It lacks words of parsing that also occur in paths of
+	// files for credentials, such as token, query, json and sql.
 	parsingPaths = setOf(`lexer lex lexers parser parsers parsing tokenizer tokenize tokenise tokenization scanner ast syntax grammar compiler
 		interpreter eval llm completion completions embedding embeddings expr expression markdown css logql promql traceql cql ring limiter semaphore`)
 )
 
-// hidden reports whether the words before a name say that the value is derived of what it names. A token for a reset and a
-// new password are still secrets.
+// hidden reports whether the words before a sensitive word mark a derived value. A token for a reset and a new password
+// are secrets nevertheless.
 func hidden(before []string, what string) bool {
 	return slices.ContainsFunc(before, func(w string) bool {
 		if w == "new" || what == "a token" && actions[w] || what == "a password" && w == "confirm" {
@@ -92,10 +94,10 @@ func hidden(before []string, what string) bool {
 	})
 }
 
-// actions are words before "token" for the actions that it permits.
+// actions are words before "token" for actions that the token permits.
 var actions = setOf("reset change verify confirm update create generate invite delete")
 
-// tokenPaths are words of files whose tokens are part of a design or of a limit.
+// tokenPaths are words in paths of files whose tokens are part of a design or of a limit.
 var tokenPaths = setOf("design theme themes styles limit limits ratelimit")
 
 // sensitiveWords returns the kind of sensitive data in a value with a name of these words, "" for none.
@@ -132,7 +134,7 @@ func sensitiveKey(key string) string {
 	if what := sensitiveWords(w); what != "" {
 		return what
 	}
-	// The rules on telemetry have more names, such as session_id. Words for derived values still count.
+	// The rules for telemetry contain more names, such as session_id. Words for derived values apply to them as well.
 	if sensitive.Named([]byte(key), []byte("q7Zk-example-value")) == sensitive.NamedSecret && !hidingWords.any(w[:max(len(w)-1, 0)]) &&
 		!strings.HasSuffix(last(w), "token") {
 		return "a secret"
@@ -140,7 +142,8 @@ func sensitiveKey(key string) string {
 	return ""
 }
 
-// hides reports whether an expression does not show the values that it names: a comparison, a length, a hash, a flag.
+// hides reports whether an expression does not show the values of the names in it: a comparison, a length, a hash, a
+// flag.
 func hides(u *instrumentation.Uses, n *syntax.Node) bool {
 	switch n.Kind {
 	case syntax.Bool, syntax.Number, syntax.Null, syntax.Func:
@@ -150,7 +153,7 @@ func hides(u *instrumentation.Uses, n *syntax.Node) bool {
 	case syntax.Conditional:
 		return len(n.Children) == 3 && constant(u, n.Children[1]) && constant(u, n.Children[2])
 	case syntax.Index:
-		return len(n.Children) > 2 || hides(u, n.Children[0]) // a part of it
+		return len(n.Children) > 2 || hides(u, n.Children[0]) // a slice shows only a part
 	case syntax.Call:
 		w := words(name(n))
 		read := w // getFirstName()
@@ -183,8 +186,9 @@ func hides(u *instrumentation.Uses, n *syntax.Node) bool {
 	return false
 }
 
-// argumentsHide reports whether the arguments of a call that keeps them hide the values that they name, apart from constants,
-// or the second one changes the first one: JSON.stringify(user, redact).
+// argumentsHide reports whether a call that keeps its arguments shows none of their values: all arguments hide them or
+// are constants, and at least one hides them. It also reports whether the second argument replaces values:
+// JSON.stringify(user, redact).
 func argumentsHide(u *instrumentation.Uses, call *syntax.Node) bool {
 	args := call.Args()
 	if m := name(call); (m == "stringify" || m == "dumps") && len(args) > 1 && !constant(u, args[1]) {
@@ -201,7 +205,8 @@ func argumentsHide(u *instrumentation.Uses, call *syntax.Node) bool {
 	return some
 }
 
-// hidesOnce is hides for the definition of a variable, which may be given by itself: email = mask(email).
+// hidesOnce is hides for the definition of a variable. It follows no names, because the definition may use the variable
+// itself: email = mask(email).
 func hidesOnce(u *instrumentation.Uses, n *syntax.Node) bool {
 	if n.Kind == syntax.Call {
 		w := words(name(n))
@@ -210,10 +215,10 @@ func hidesOnce(u *instrumentation.Uses, n *syntax.Node) bool {
 	return n.Kind == syntax.Bool || n.Kind == syntax.Number || n.Kind == syntax.Operator && hides(u, n) || abbreviates(u, n, maxConcatenation)
 }
 
-// maxConcatenation bounds the operators of a concatenation.
+// maxConcatenation limits the nested operators of a concatenation.
 const maxConcatenation = 8
 
-// abbreviates reports whether a concatenation has parts of values and constants only: token[:4] + "...".
+// abbreviates reports whether a concatenation consists of constants and parts of values: token[:4] + "...".
 func abbreviates(u *instrumentation.Uses, n *syntax.Node, depth int) bool {
 	if depth == 0 || n.Kind != syntax.Template && (n.Kind != syntax.Operator || n.Text != "+") {
 		return false
@@ -251,14 +256,14 @@ func constant(u *instrumentation.Uses, n *syntax.Node) bool {
 // keeps reports whether a call returns a text that shows its arguments or its receiver.
 func keeps(n *syntax.Node) bool { return keepers[strings.ToLower(name(n))] }
 
-// exposes returns the kind of sensitive data that an expression shows, "" for none. It goes by names, through calls that keep the
-// value and through the definitions of variables.
+// exposes returns the kind of sensitive data that an expression shows, "" for none. It decides by names, and follows
+// calls that keep the value and definitions of variables.
 func exposes(u *instrumentation.Uses, n *syntax.Node) string { return exposesIn(u, n, 6) }
 
-// maxExposing limits the parts of an expression that are looked at.
+// maxExposing limits the parts of an expression that are checked.
 const maxExposing = 16
 
-// firstExposed returns the kind of sensitive data of the first of the expressions that shows any.
+// firstExposed returns the kind of sensitive data in the first expression that exposes any.
 func firstExposed(u *instrumentation.Uses, nodes []*syntax.Node, depth int) string {
 	for _, n := range nodes[:min(len(nodes), maxExposing)] {
 		if what := exposesIn(u, n, depth); what != "" {
@@ -333,10 +338,10 @@ func exposesName(u *instrumentation.Uses, n *syntax.Node, depth int) string {
 			return ""
 		}
 		if setting := n.Kind == syntax.Member && strings.Contains(n.Text, "_") && n.Text == strings.ToUpper(n.Text); setting && what == "an e-mail address" {
-			return "" // of the operator: env.SUPPORT_EMAIL
+			return "" // a setting of the operator: env.SUPPORT_EMAIL
 		}
 		if n.Kind == syntax.Name && slices.Equal(w, []string{"family", "name"}) || n.Kind == syntax.Member && n.Text == "key" && name(n.Children[0]) == "secret" {
-			return "" // a family of other things, the name of a secret
+			return "" // the name of a family of metrics, for example, or of a secret
 		}
 		if s, ok := u.Known(n); ok && sensitive.Text([]byte(s)) == sensitive.None {
 			return "" // a constant, such as the name of a header
@@ -403,8 +408,8 @@ func exposesCall(u *instrumentation.Uses, n *syntax.Node, depth int) string {
 
 var headerWord = setOf("header headers")
 
-// readWords returns the words of the key that an accessor or index reads: a known one, or a constant of another file that is
-// the name of a header by its own name, its owner or the reader, such as HttpHeaders.AUTHORIZATION. It returns nil for others.
+// readWords returns the words of the key that an accessor or index reads. If the value of the key is unknown, it
+// returns the words of a constant for the name of a header, such as HttpHeaders.AUTHORIZATION, and nil for other keys.
 func readWords(u *instrumentation.Uses, key *syntax.Node, reader string) []string {
 	if s, ok := u.Known(key); ok {
 		return words(s)
@@ -419,17 +424,17 @@ func readWords(u *instrumentation.Uses, key *syntax.Node, reader string) []strin
 	return slices.DeleteFunc(w, func(w string) bool { return headerWord[w] })
 }
 
-// sessionCookies are words in the names of cookies that give access.
+// sessionCookies are words in names of cookies that give access.
 var sessionCookies = setOf("session sess sessionid sid token auth jwt remember")
 
-// nameLists are words of variables whose members are names of settings, headers and fields.
+// nameLists are last words in names of objects that hold names of settings, headers and fields.
 var nameLists = setOf("names constants consts")
 
-// keyOwners are words before "keys" for lists of names.
+// keyOwners are words before "keys" in the names of objects that hold names.
 var keyOwners = setOf("env environment header headers config field attr attribute attributes metadata query storage cookie var param")
 
-// nameList reports whether an expression is a member of a list of names, such as envKeys.ApiKey: the name of a setting
-// and not its value.
+// nameList reports whether an expression is a member of an object that holds names, such as envKeys.ApiKey: the name of
+// a setting and not its value.
 func nameList(n *syntax.Node) bool {
 	if n.Kind != syntax.Member {
 		return false
@@ -438,12 +443,14 @@ func nameList(n *syntax.Node) bool {
 	return nameLists[last(w)] || len(w) > 1 && last(w) == "keys" && keyOwners[w[len(w)-2]]
 }
 
-// secretObject reports whether these words name an object of Kubernetes, or a key in it, and not a secret value.
+// secretObject reports whether the words of a name stand for a Secret object of Kubernetes, or for a key in it, and not
+// for a secret value.
 func secretObject(u *instrumentation.Uses, w []string) bool {
 	return (last(w) == "secret" || strings.HasSuffix(strings.Join(w, " "), "secret key")) && kubernetes(u)
 }
 
-// noSecret reports whether a key and its value are of an object of Kubernetes or a token without access.
+// noSecret reports whether a key and its value stand for a Secret object of Kubernetes, or for a token that gives no
+// access.
 func noSecret(u *instrumentation.Uses, key string, value *syntax.Node) bool {
 	w := words(key)
 	return secretObject(u, w) || last(w) == "token" && (languageToken(u, value) || unrelatedToken(value))
@@ -455,7 +462,8 @@ func kubernetes(u *instrumentation.Uses) bool {
 		setOf("kubernetes k8s kube crd operator vault").any(words(u.File.Path))
 }
 
-// languageToken reports whether the token that a name stands for is one of a language, a text, or a model's output.
+// languageToken reports whether the token in a variable is not a credential: it is part of a language, a text or the
+// output of a model, for example.
 func languageToken(u *instrumentation.Uses, n *syntax.Node) bool {
 	path := words(u.File.Path)
 	if parsingPaths.any(path) || tokenPaths.any(path) || parsingPaths.any(words(u.File.Package)) || newPosition(n) {
@@ -474,7 +482,7 @@ func languageToken(u *instrumentation.Uses, n *syntax.Node) bool {
 		return true
 	}
 	if strings.Contains(strings.ToLower(def.Type), "token") || def.Parent != nil && def.Parent.Kind == syntax.Loop {
-		return true // a structure, which has no single value, or one of many
+		return true // a structure, or an element of a list
 	}
 	if v := def.Value(); v != nil && v.Kind == syntax.Call {
 		return setOf("next scan peek deserialize").any(words(name(v)))
@@ -482,7 +490,7 @@ func languageToken(u *instrumentation.Uses, n *syntax.Node) bool {
 	return false
 }
 
-// newPosition reports whether a new token is a position in a stream: the call gets the previous or current one too.
+// newPosition reports whether newToken is a position in a stream: the call gets the previous or current token as well.
 func newPosition(n *syntax.Node) bool {
 	if n.Parent == nil || n.Parent.Kind != syntax.Call || strings.Join(words(n.Text), " ") != "new token" {
 		return false
@@ -493,8 +501,8 @@ func newPosition(n *syntax.Node) bool {
 	})
 }
 
-// messageToken reports whether a variable holds the token of a CoAP message, which matches responses to requests: not one that is
-// read as a token of something else, such as getCloudToken().
+// messageToken reports whether a variable holds the token of a CoAP message, which matches responses to requests. The
+// result of a function for another token, such as getCloudToken(), is not one.
 func messageToken(n, def *syntax.Node) bool {
 	if def.Kind == syntax.Param {
 		return strings.EqualFold(n.Text, "token")

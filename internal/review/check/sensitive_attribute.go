@@ -45,7 +45,7 @@ var sensitiveAttribute = &Check{
 	},
 }
 
-// flags are the methods that make attributes of flags and numbers with a fraction.
+// flags are the methods that create attributes of booleans and floating-point numbers.
 var flags = setOf("bool boolean float64 double boolkey doublekey booleankey boolslice")
 
 // sensitiveAttributeValue returns the kind of sensitive data in the value of an attribute, "" for none.
@@ -56,7 +56,7 @@ func sensitiveAttributeValue(u *instrumentation.Uses, a *instrumentation.Attribu
 	if a.Value == nil {
 		return sensitiveKey(key)
 	}
-	if s, ok := u.Known(a.Value); ok { // a literal is judged as the rules judge the telemetry
+	if s, ok := u.Known(a.Value); ok { // apply the rules for telemetry to a literal
 		if kind := sensitive.Named([]byte(key), []byte(s)); kind != sensitive.None && (kind != sensitive.NamedSecret || sensitiveKey(key) != "") {
 			return "sensitive data"
 		}
@@ -91,22 +91,23 @@ func sensitiveAttributeValue(u *instrumentation.Uses, a *instrumentation.Attribu
 	return ""
 }
 
-// unlikeIDs are kinds of values other than ids: a key that names one of them counts more than a variable named id.
+// unlikeIDs are kinds of data that are never ids. If a key names such data, a variable named id may hold it
+// nevertheless.
 var unlikeIDs = map[string]bool{"an e-mail address": true, "a phone number": true, "a password": true}
 
-// bareID reports whether a value is a variable named id without another word.
+// bareID reports whether a value is a variable named id, without another word.
 func bareID(n *syntax.Node) bool { return n.Kind == syntax.Name && strings.EqualFold(n.Text, "id") }
 
 // cryptoWords are last words of names for cryptocurrency tokens.
 var cryptoWords = setOf("addr address contract symbol price balance amount pair supply decimals")
 
-// unrelatedToken reports whether a value is a token without access by its name.
+// unrelatedToken reports whether the name of a value is that of a token that gives no access.
 func unrelatedToken(n *syntax.Node) bool {
 	w := words(name(n))
 	return last(w) == "token" && tokenWords.any(w[:len(w)-1]) || cryptoWords[last(w)]
 }
 
-// attributeNames returns the names that an attribute has in telemetry.
+// attributeNames returns the names in the telemetry of an attribute.
 func attributeNames(u *instrumentation.Uses, a *instrumentation.Attribute, key string) Names {
 	n := Names{AttributeKey: key}
 	if a.Span != nil {

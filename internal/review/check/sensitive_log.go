@@ -42,10 +42,10 @@ var sensitiveLog = &Check{
 	},
 }
 
-// maintenance matches files of programs that an operator starts by hand.
+// maintenance matches paths of programs that an operator starts by hand.
 var maintenance = regexp.MustCompile(`(^|/)(migrations?|seeders?|commands|cli)/|(^|/)seed\.[a-z]+$`)
 
-// seeds matches files of programs that fill a database with data that they make up.
+// seeds matches paths of programs that fill a database with generated data.
 var seeds = regexp.MustCompile(`(^|/)seed(s|ers?|ing)?(/|[-_.])`)
 
 // toTerminal reports whether a call writes to the terminal of the user.
@@ -54,10 +54,10 @@ func toTerminal(call *syntax.Node) bool {
 	return recv != nil && recv.Kind == syntax.Name && (recv.Text == "console" || recv.Text == "fmt") || recv == nil && m == "print"
 }
 
-// maxParts limits the arguments of a log statement, and the parts of one, that are checked.
+// maxParts limits the arguments of a log statement, and the parts of an argument, that are checked.
 const maxParts = 64
 
-// sensitiveRecord returns the sensitive part of a log statement, and the kind of its data.
+// sensitiveRecord returns the sensitive part of a log statement and the kind of its data, nil and "" if there is none.
 func sensitiveRecord(u *instrumentation.Uses, l instrumentation.Log) (*syntax.Node, string) {
 	parts := l.Args
 	if l.Message != nil {
@@ -77,7 +77,7 @@ func sensitiveRecord(u *instrumentation.Uses, l instrumentation.Log) (*syntax.No
 	return sensitiveFormat(u, parts)
 }
 
-// notThere matches messages about something that does not exist, which have its name, not its value.
+// notThere matches messages about something that does not exist. They contain its name, not its value.
 var notThere = regexp.MustCompile(`(?i)\b(not found|no such|does not exist|doesn't exist|unknown)\b`)
 
 // missingSecret reports whether a message is about a missing secret or key.
@@ -96,10 +96,10 @@ func otherToken(key string) bool {
 	return strings.HasSuffix(last(words(key)), "token") && sensitiveKey(key) == ""
 }
 
-// fields are functions that make a field of a log record of a key and a value.
+// fields are functions that create a field of a log record from a key and a value.
 var fields = setOf(`string any stringer bytestring str strs interface field f kv value keyvalue entry attr strings reflect object withfield addkeyvalue stringp strp`)
 
-// sensitivePart checks an argument of a log statement.
+// sensitivePart is sensitiveRecord for an argument of a log statement.
 func sensitivePart(u *instrumentation.Uses, n *syntax.Node, depth int) (*syntax.Node, string) {
 	if depth > 3 || maskedBy(n.Parent) {
 		return nil, ""
@@ -188,14 +188,14 @@ func sensitivePart(u *instrumentation.Uses, n *syntax.Node, depth int) (*syntax.
 	return nil, ""
 }
 
-// masking are methods of loggers that let a type choose its text.
+// masking are methods of loggers that let the type of an argument choose its text.
 var masking = setOf(`WithRequest Object EmbedObject Stringer Inline WithContext Ctx WithError WithOptions Join join
 	New`)
 
-// answers are names of the writer of a response: a function that gets it writes to that and not a log.
+// answers are names of response writers. A function with such an argument writes to the response and not to a log.
 var answers = setOf("w rw writer res resp")
 
-// responses are names of the parameter of a handler of HTTP that answers the request.
+// responses are names of the parameter for the response of an HTTP handler.
 var responses = setOf("res resp response reply")
 
 // labelled matches the name before a value at the end of a text: "password: ", "token=".
@@ -211,7 +211,7 @@ func sensitiveField(u *instrumentation.Uses, key string, value *syntax.Node) str
 	switch value.Kind {
 	case syntax.Name, syntax.Member, syntax.Index, syntax.Template, syntax.Await, syntax.Operator:
 		return what
-	case syntax.Call: // the result of another function may be anything, unless it reads an input
+	case syntax.Call: // the result of a function is sensitive only if the function keeps or reads such data
 		if recv, _ := value.Method(); recv != nil && len(value.Args()) == 0 && hides(u, recv) { // scopes.toString()
 			return ""
 		}
@@ -222,7 +222,7 @@ func sensitiveField(u *instrumentation.Uses, key string, value *syntax.Node) str
 	return ""
 }
 
-// shortened reports whether a text is built of a part of a value: token.substring(0, 2) + "***".
+// shortened reports whether a text is built from a part of a value: token.substring(0, 2) + "***".
 func shortened(n *syntax.Node) bool {
 	return (n.Kind == syntax.Template || n.Kind == syntax.Operator) && slices.ContainsFunc(n.Children, func(c *syntax.Node) bool {
 		return c.Kind == syntax.Call && setOf("substring substr slice").any([]string{name(c)}) || c.Kind == syntax.Index && len(c.Children) > 2
@@ -234,8 +234,8 @@ func maskedBy(call *syntax.Node) bool {
 	return call != nil && call.Kind == syntax.Call && setOf("sensitive masked redacted redact mask").any(words(name(call)))
 }
 
-// otherSession reports whether a field holds the id of a session that gives no access, such as one of a chat. Those of
-// HTTP come from a request or its cookie.
+// otherSession reports whether a field holds the id of a session that gives no access, such as a chat session. The ids
+// of HTTP sessions come from a request or its cookie.
 func otherSession(u *instrumentation.Uses, key string, value *syntax.Node) bool {
 	if w := strings.Join(words(key), ""); !strings.HasSuffix(w, "sessionid") {
 		return false
@@ -247,7 +247,8 @@ func otherSession(u *instrumentation.Uses, key string, value *syntax.Node) bool 
 	return !value.Has(inWeb) && !web.any(words(u.File.Path))
 }
 
-// sensitiveFormat checks the values of a format by the words before their places: "password=%s".
+// sensitiveFormat returns the first sensitive value of a format string and the kind of its data, by the words before
+// its placeholder: "password=%s".
 func sensitiveFormat(u *instrumentation.Uses, parts []*syntax.Node) (*syntax.Node, string) {
 	for i, f := range parts {
 		format, ok := u.Known(f)
@@ -272,14 +273,15 @@ func sensitiveFormat(u *instrumentation.Uses, parts []*syntax.Node) (*syntax.Nod
 var (
 	requestWords = setOf("req request httprequest")
 	configWords  = setOf("config configuration cfg conf settings appconfig")
-	// programs are names of objects that have the configuration of a program, or, in errors of an HTTP client, the request with its
-	// headers.
+	// programs are names of objects that hold the configuration of a program. Errors of an HTTP client hold the
+	// configuration of the request, with its headers.
 	programs = setOf("this self cls app application server process error err e")
 	// ownWords before "config" are for the configuration of a program.
 	ownWords = setOf("app application global full main my loaded")
 )
 
-// whole returns the kind of an expression that holds a whole request, its headers, a configuration or the environment.
+// whole returns the kind of an expression that holds a whole request, a part of one such as its headers, a
+// configuration or the environment, "" for other expressions.
 func whole(u *instrumentation.Uses, n *syntax.Node) string {
 	for range 4 {
 		switch n.Kind {
@@ -378,7 +380,8 @@ func made(def *syntax.Node) bool {
 	return v.Kind == syntax.Call || v.Kind == syntax.New
 }
 
-// loadsConfig reports whether the definition of a configuration is a parameter, or the result of a function that loads it.
+// loadsConfig reports whether the definition of a configuration is a parameter, or the result of a function that loads
+// it.
 func loadsConfig(def *syntax.Node) bool {
 	if def.Kind != syntax.Assign {
 		return true
@@ -429,8 +432,8 @@ func request(u *instrumentation.Uses, n *syntax.Node) bool {
 	return false
 }
 
-// requestText reports whether a definition gives a text, or an object that the code fills by itself, such as an example for a
-// query.
+// requestText reports whether a definition assigns a text, or an object that the code fills itself, such as an example
+// for a query.
 func requestText(def *syntax.Node) bool {
 	v := def.Value()
 	switch v.Kind {
@@ -444,8 +447,8 @@ func requestText(def *syntax.Node) bool {
 	return def.Text == "+="
 }
 
-// ownRequest reports whether nothing says that a request is one of HTTP with what a caller sent: the code makes it, or it has no
-// type of HTTP. In Python, the text of a request has no headers.
+// ownRequest reports whether a request may be another one than an HTTP request from a caller: the program may create
+// it, or its type is not one of HTTP. In Python, the text of a request has no headers.
 func ownRequest(u *instrumentation.Uses, n *syntax.Node) bool {
 	for c := range n.All() {
 		if w := strings.Join(words(c.Text), ""); c.Kind != syntax.Name || !requestWords[w] || w == "httprequest" {
@@ -471,7 +474,7 @@ func ownRequest(u *instrumentation.Uses, n *syntax.Node) bool {
 	return u.File.Language == syntax.Python && n.Kind == syntax.Member
 }
 
-// answered reports whether the function of a parameter gets the response too: (req, res) => {}.
+// answered reports whether the function with a parameter has a parameter for the response too: (req, res) => {}.
 func answered(param *syntax.Node) bool {
 	fn := param.Enclosing(syntax.Func)
 	return fn != nil && slices.ContainsFunc(fn.Params(), func(p *syntax.Node) bool { return responses[p.Text] })
@@ -489,12 +492,12 @@ func packageName(u *instrumentation.Uses, n *syntax.Node) bool {
 var (
 	// headerOwners are words before "headers" for headers of HTTP or RPC.
 	headerOwners = setOf("http https request req response res incoming outgoing raw all auth authorization forwarded forward upstream client extra default custom api grpc proxy base common merged final")
-	// mapTypes are types of maps and of anything.
+	// mapTypes are words in names of types that may be maps.
 	mapTypes = setOf("map dict record any object mapping multi metadata")
 )
 
-// headerMap reports whether a variable of these words holds the headers of a request, and not those of a table or block, or
-// their number. Its declared type counts before its name.
+// headerMap reports whether a variable with these words in its name holds the headers of a request, and not those of a
+// table or block, or their number. The declared type takes precedence over the name.
 func headerMap(w []string, def *syntax.Node) bool {
 	if l := last(w); l != "headers" && l != "header" {
 		return false
