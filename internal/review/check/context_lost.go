@@ -26,7 +26,7 @@ var contextLost = &Check{
 	Fixable: true,
 	Source: func(p *Pass, u *instrumentation.Uses) {
 		ended := map[*syntax.Node]int{}
-		parents := map[*syntax.Node]bool{} // contexts that spans get
+		parents := map[*syntax.Node]bool{} // contexts in which spans start
 		for _, s := range u.Spans {
 			parents[s.Context] = true
 		}
@@ -54,7 +54,7 @@ var contextLost = &Check{
 			f := Finding{Subject: name(call), Message: fmt.Sprintf("`%s` gets a fresh context although `%s` is at hand.", brief(u, call.Callee()), hand)}
 			if u.File.Language == syntax.Go && replaceable(u, n, call, hand) {
 				text := hand
-				if derivesContext(n.Parent) && name(n.Parent) != "WithValue" { // an end of its own
+				if derivesContext(n.Parent) && name(n.Parent) != "WithValue" { // it has its own cancellation or deadline
 					text = "context.WithoutCancel(" + hand + ")"
 				}
 				f.Fix = []Edit{{Start: n.Start, End: n.End, Text: text}}
@@ -99,7 +99,7 @@ func fresh(u *instrumentation.Uses, n *syntax.Node) bool {
 	return false
 }
 
-// atHand returns the expression of the context that a place has, "" if none.
+// atHand returns the code of the context that is available at a node, "" if there is none.
 func atHand(u *instrumentation.Uses, n *syntax.Node) string {
 	fn := n.Enclosing(syntax.Func)
 	if fn == nil {
@@ -127,7 +127,7 @@ func atHand(u *instrumentation.Uses, n *syntax.Node) string {
 	return ""
 }
 
-// contextParams are names of parameters with a context, or with the request whose context is the current one.
+// contextParams are names of parameters that hold a context, or a request whose context is the current context.
 var contextParams = setOf("ctx context parentContext parent_context parent_ctx parentCtx req request")
 
 // ofContext matches types of contexts and of requests.
@@ -152,8 +152,8 @@ func withoutParent(u *instrumentation.Uses, s *instrumentation.Span) *syntax.Nod
 	return nil
 }
 
-// replaces reports whether the code gives a function another context on purpose: where it has none, under a condition, or
-// instead of the one that it got.
+// replaces reports whether the code replaces the context hand on purpose: it assigns to the same variable, or has
+// checked that hand is nil.
 func replaces(n *syntax.Node, hand string) bool {
 	fn := n.Enclosing(syntax.Func)
 	assign := n.Enclosing(syntax.Assign, syntax.Func, syntax.Block)
@@ -168,11 +168,12 @@ func replaces(n *syntax.Node, hand string) bool {
 	return false
 }
 
-// opens are functions whose results live as long as their context.
+// opens are functions whose results are valid only until their context ends.
 var opens = setOf("BeginTx BeginTxx Conn QueryContext QueryxContext PrepareContext PreparexContext")
 
-// replaceable reports whether a call can get the context at hand: it is still that of the function or of a span, and what the
-// call returns does not outlive the function, whose caller or defer may end the context.
+// replaceable reports whether a call can use the context at hand. The variable must still hold the context of the
+// function or of a span. The result of the call must not outlive the function, because its caller or a deferred call
+// may end the context.
 func replaceable(u *instrumentation.Uses, n, call *syntax.Node, hand string) bool {
 	fn := n.Enclosing(syntax.Func)
 	variable, _, _ := strings.Cut(hand, ".")
@@ -197,13 +198,13 @@ func replaceable(u *instrumentation.Uses, n, call *syntax.Node, hand string) boo
 		return false
 	}
 	return !fn.Body().Has(func(c *syntax.Node) bool {
-		return c.Kind == syntax.Name && c.Text == target.Text && c.Start > result.End && handedOn(c, fn, opens[name(call)])
+		return c.Kind == syntax.Name && c.Text == target.Text && c.Start > result.End && escapes(c, fn, opens[name(call)])
 	})
 }
 
-// handedOn reports whether a variable is used where it may outlive the function: in another function, in a structure or, if
-// it is one that is returned, in a result.
-func handedOn(use, fn *syntax.Node, returned bool) bool {
+// escapes reports whether a value may outlive the function through a use of its variable: in another function, in a
+// structure, in a channel or, if returned is set, in a return statement.
+func escapes(use, fn *syntax.Node, returned bool) bool {
 	for p := use.Parent; p != fn; p = p.Parent {
 		switch p.Kind {
 		case syntax.Spawn, syntax.Func, syntax.Object, syntax.List:
@@ -227,19 +228,19 @@ func handedOn(use, fn *syntax.Node, returned bool) bool {
 	return false
 }
 
-// isNull reports whether a condition asks whether a variable has no value.
+// isNull reports whether a condition compares a variable with nil or null: ctx == nil.
 func isNull(cond *syntax.Node, variable string) bool {
 	return cond.Kind == syntax.Operator && strings.HasPrefix(cond.Text, "==") && len(cond.Children) == 2 && cond.Children[0].Text == variable && cond.Children[1].Kind == syntax.Null
 }
 
-// derivesContext reports whether a call makes a context of another one: context.WithTimeout(parent, d).
+// derivesContext reports whether a call derives a context from another one: context.WithTimeout(parent, d).
 func derivesContext(call *syntax.Node) bool {
 	recv, m := call.Called()
 	return recv != nil && recv.Text == "context" && (m == "WithTimeout" || m == "WithCancel" || m == "WithDeadline" || m == "WithValue")
 }
 
-// derivedUse returns the first call that gets a fresh context through a variable of the function, and the argument, nil if
-// there is none or the variable has another use.
+// derivedUse returns the first instrumented call that gets a fresh context through a variable, and its argument. It
+// returns nil if there is none, or if the variable is used for more than calls in the request.
 func derivedUse(u *instrumentation.Uses, n *syntax.Node, ended map[*syntax.Node]int, traced map[string]bool) (call, ctx *syntax.Node) {
 	assign := n.Enclosing(syntax.Assign, syntax.Func, syntax.Block)
 	if u.File.Language != syntax.Go || assign == nil || assign.Kind != syntax.Assign || assign.Targets()[0].Kind != syntax.Name || assign.Targets()[0].Text == "_" {
@@ -261,8 +262,8 @@ func derivedUse(u *instrumentation.Uses, n *syntax.Node, ended map[*syntax.Node]
 	return call, ctx
 }
 
-// tracedFunctions returns the functions of a Go file that start a span with the context that they get: "place", and
-// "Service.Place" for a method.
+// tracedFunctions returns the names of the functions of a Go file that start a span with their context parameter:
+// "place", and "Service.Place" for a method.
 func tracedFunctions(u *instrumentation.Uses) map[string]bool {
 	traced := map[string]bool{}
 	if u.File.Language != syntax.Go {
@@ -284,13 +285,13 @@ func tracedFunctions(u *instrumentation.Uses) map[string]bool {
 	return traced
 }
 
-// method returns the name of a method of a receiver's type.
+// method returns the name of a method with the type of its receiver: "Service.Place".
 func method(receiver *syntax.Node, name string) string {
 	return strings.TrimPrefix(receiver.Type, "*") + "." + name
 }
 
-// propagates reports whether a call passes the context on to instrumentation: it starts a span, calls a traced function, or
-// is a call to another service or a database.
+// propagates reports whether a call passes the context on to instrumentation: it starts a span, or calls a traced
+// function, another service or a database.
 func propagates(u *instrumentation.Uses, call, ctx *syntax.Node, traced map[string]bool) bool {
 	if i, ok := slices.BinarySearchFunc(u.Spans, call.Start, func(s *instrumentation.Span, at int) int { return cmp.Compare(s.Start.Start, at) }); ok && u.Spans[i].Start == call {
 		return true
@@ -317,35 +318,35 @@ func propagates(u *instrumentation.Uses, call, ctx *syntax.Node, traced map[stri
 	if def := u.File.Definition(recv); def != nil && (strings.HasSuffix(def.Type, "Client") || def.Kind == syntax.Param && traced[method(def, m)]) {
 		return true // a client of gRPC, or a traced method
 	}
-	if _, ok := u.File.Imported(name(recv)); !ok && methodsOfServices.any(words(name(recv))) {
+	if _, ok := u.File.Imported(name(recv)); !ok && contextReceivers.any(words(name(recv))) {
 		return true
 	}
 	w := last(words(name(recv)))
 	return w == "client" || w == "db" || w == "conn" || w == "pool" || w == "tx" || w == "rdb" || w == "redis" || w == "producer" || w == "publisher"
 }
 
-// startsSpan reports whether a span starts in a node.
+// startsSpan reports whether a node contains the start of a span.
 func startsSpan(u *instrumentation.Uses, n *syntax.Node) bool {
 	i, _ := slices.BinarySearchFunc(u.Spans, n.Start, func(s *instrumentation.Span, at int) int { return cmp.Compare(s.Start.Start, at) })
 	return i < len(u.Spans) && u.Spans[i].Start.End <= n.End
 }
 
-// methodsOfServices are words in names of objects that programs call with the context of a request: repositories, services.
-var methodsOfServices = setOf("repo repository repositories svc service services store storage dao gateway api stub")
+// contextReceivers are words in names of objects whose methods get the context of a request: repositories, services.
+var contextReceivers = setOf("repo repository repositories svc service services store storage dao gateway api stub")
 
-// contextCalls are functions of clients that get a context.
+// contextCalls are functions of clients that get a context as the first argument.
 var contextCalls = setOf(`QueryContext QueryRowContext ExecContext PingContext PrepareContext GetContext
 	SelectContext NamedExecContext NewRequestWithContext BeginTx BeginTxx DoContext InvokeContext PublishWithContext`)
 
 var (
-	// cleanups are words of functions that clean up after the request.
+	// cleanups are words in names of functions that clean up after the request.
 	cleanups = setOf("shutdown stop close cleanup clean rollback release unlock flush teardown drain disconnect unsubscribe deregister abort cancel delete finalize")
-	// lifetimes are words of functions that run as long as the program, or apart from a request.
+	// lifetimes are words in names of functions that run as long as the program, or independently of a request.
 	lifetimes = setOf("main run start init setup background async detached watch loop")
 )
 
-// outlives reports whether a place runs on purpose without the context of the request. The map has the positions from
-// which on functions do.
+// outlives reports whether the code at a node deliberately runs without the context of the request. ended caches the
+// results of independent.
 func outlives(n *syntax.Node, ended map[*syntax.Node]int) bool {
 	fn := n.Enclosing(syntax.Func)
 	for p := n.Parent; p != nil; p = p.Parent {
@@ -379,8 +380,9 @@ func outlives(n *syntax.Node, ended map[*syntax.Node]int) bool {
 	return n.Start > at
 }
 
-// independent returns the position in a function from which on the work has nothing to do with its context: where the
-// context has ended, or the start of a function that links its traces instead.
+// independent returns the position from which the work of a function does not depend on its context: the first use of
+// Done, where the context may have ended, or the start of a function that links its spans to other traces. It returns
+// math.MaxInt if there is none.
 func independent(fn *syntax.Node) int {
 	at := math.MaxInt
 	for c := range direct(fn.Body()) {

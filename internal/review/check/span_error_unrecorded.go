@@ -42,7 +42,7 @@ var spanErrorUnrecorded = &Check{
 	},
 }
 
-// unrecorded reports the error paths of a function with spans.
+// unrecorded reports the error paths of a function with spans that do not record the error.
 func unrecorded(p *Pass, u *instrumentation.Uses, fn *syntax.Node, spans []*instrumentation.Span) {
 	if w := words(fn.Text); len(w) > 0 && inputFunctions[w[0]] || recordsLater(fn, spans) {
 		return
@@ -78,7 +78,7 @@ func unrecorded(p *Pass, u *instrumentation.Uses, fn *syntax.Node, spans []*inst
 			if s.RecordsErrors || failure == nil || !goErrorPath(u, err, failure) || recordedBefore(u, n, err, fn, spans) {
 				continue
 			}
-			if failure != body { // of an else
+			if failure != body { // the block of an else
 				body, start = failure, failure.Start
 			}
 		case !callbackPath(u, n):
@@ -100,7 +100,7 @@ func unrecorded(p *Pass, u *instrumentation.Uses, fn *syntax.Node, spans []*inst
 	}
 }
 
-// maxPaths bounds the error paths of one function that are followed, so that the work stays linear.
+// maxPaths limits the error paths of one function that are checked, so that the work stays linear.
 const maxPaths = 512
 
 // headEnd returns the end of the head of an If or Catch.
@@ -114,7 +114,7 @@ func headEnd(n *syntax.Node) int {
 // callbacks are methods whose callback runs during the span of the function around the call.
 var callbacks = setOf("with then catch finally")
 
-// pathsOf yields the nodes of a function without the functions below it, apart from callbacks that run during its span.
+// pathsOf yields the nodes of a function, without nested functions except callbacks that run during its span.
 func pathsOf(u *instrumentation.Uses, fn *syntax.Node) iter.Seq[*syntax.Node] {
 	if u.File.Language != syntax.JavaScript && u.File.Language != syntax.TypeScript {
 		return direct(fn.Body())
@@ -140,7 +140,7 @@ func pathsOf(u *instrumentation.Uses, fn *syntax.Node) iter.Seq[*syntax.Node] {
 	})
 }
 
-// callbackPath reports whether an If of JavaScript is the path of an error that a callback gets: if (err) { return done(err); }.
+// callbackPath reports whether an If in JavaScript is the error path of a callback: if (err) { return done(err); }.
 func callbackPath(u *instrumentation.Uses, n *syntax.Node) bool {
 	if u.File.Language != syntax.JavaScript && u.File.Language != syntax.TypeScript {
 		return false
@@ -158,7 +158,7 @@ func callbackPath(u *instrumentation.Uses, n *syntax.Node) bool {
 	return passesError(n.Children[1]) || throwsIn(n.Children[1]) || logsError(u, n.Children[1])
 }
 
-// passesError reports whether a block gives an error to a callback: next(err), reject(err), done(err).
+// passesError reports whether a block passes an error to a callback: next(err), reject(err), done(err).
 func passesError(block *syntax.Node) bool {
 	return slices.ContainsFunc(calls(block), func(c *syntax.Node) bool {
 		recv, m := c.Method()
@@ -171,7 +171,7 @@ func throwsIn(block *syntax.Node) bool {
 	return has(direct(block), func(c *syntax.Node) bool { return c.Kind == syntax.Throw })
 }
 
-// caughtOutside reports whether a Try of the function around a node has a Catch, which gets the errors of the node.
+// caughtOutside reports whether a Try with a Catch surrounds a node in the same function.
 func caughtOutside(n, fn *syntax.Node) bool {
 	for p := n; p.Parent != nil && p != fn; p = p.Parent {
 		if up := p.Parent; up.Kind == syntax.Try && up.Body() == p && slices.ContainsFunc(up.Children, func(c *syntax.Node) bool { return c.Kind == syntax.Catch }) {
@@ -181,10 +181,10 @@ func caughtOutside(n, fn *syntax.Node) bool {
 	return false
 }
 
-// answerNames are names of the status of an answer of another service.
+// answerNames are names of the status of a response from another service.
 var answerNames = setOf("ok status statusCode StatusCode status_code getStatusCode is_success isSuccessful IsSuccess")
 
-// answerPath reports whether an If handles a response of another service with the status of a failure:
+// answerPath reports whether an If handles a failed response from another service:
 // if (!response.ok) { throw new Error("..."); }.
 func answerPath(u *instrumentation.Uses, n *syntax.Node) bool {
 	if n.Kind != syntax.If {
@@ -219,7 +219,7 @@ func answerPath(u *instrumentation.Uses, n *syntax.Node) bool {
 	return false
 }
 
-// recordsLater reports whether a deferred function or a Finally sees the errors of all paths.
+// recordsLater reports whether a deferred function or a Finally may record the errors of all paths.
 func recordsLater(fn *syntax.Node, spans []*instrumentation.Span) bool {
 	for n := range direct(fn.Body(), syntax.Defer, syntax.Finally) {
 		for c := range n.All() {
@@ -239,11 +239,11 @@ func recordsLater(fn *syntax.Node, spans []*instrumentation.Span) bool {
 	return false
 }
 
-// recording are methods that record an error or set the status of a span, in the languages' spellings.
+// recording are methods that record an error or set the status of a span, in the spellings of all languages.
 var recording = setOf(`RecordError SetStatus recordException setStatus record_exception set_status RecordException
 	SetError setError recordError`)
 
-// recordedBefore reports whether the path around a condition handles the same error and has recorded it:
+// recordedBefore reports whether an error path for the same error surrounds a condition and has recorded the error:
 // if err != nil { span.RecordError(err); if err != nil { return err } }.
 func recordedBefore(u *instrumentation.Uses, n, err, fn *syntax.Node, spans []*instrumentation.Span) bool {
 	for at := n; at.Parent != nil && at.Parent != fn; at = at.Parent {
@@ -267,8 +267,8 @@ func ofSpan(variable string, spans []*instrumentation.Span) bool {
 	return variable != "" && variable != "_" && slices.ContainsFunc(spans, func(s *instrumentation.Span) bool { return s.Variable == variable })
 }
 
-// recordsIn reports whether the block of an error path records the error, or hands the span, or its context with the
-// error, to a function that may.
+// recordsIn reports whether the block of an error path records the error. It may also pass the span, or the error with
+// a context, to a function that may record it.
 func recordsIn(block *syntax.Node, spans []*instrumentation.Span) bool {
 	for c := range block.All() {
 		switch c.Kind {
@@ -298,7 +298,7 @@ func recordsIn(block *syntax.Node, spans []*instrumentation.Span) bool {
 	return false
 }
 
-// statusOK reports whether a member is the method of a call that sets the status of success.
+// statusOK reports whether a member is the method of a call that sets the status to OK or unset.
 func statusOK(m *syntax.Node) bool {
 	call := m.Parent
 	if call == nil || call.Kind != syntax.Call || call.Callee() != m || len(call.Args()) == 0 {
@@ -322,12 +322,12 @@ func isLogCall(recv *syntax.Node) bool {
 	return strings.HasPrefix(w, "log") || w == "slog" || w == "zap" || w == "klog"
 }
 
-// neutral are methods of a span that do not depend on an error.
+// neutral are methods of a span that record no error.
 var neutral = setOf(`End end SetAttributes setAttribute setAttributes set_attribute set_attributes AddEvent addEvent
 	add_event SetName updateName update_name SpanContext spanContext getSpanContext IsRecording isRecording is_recording
 	get_span_context AddLink TracerProvider makeCurrent setAllAttributes`)
 
-// spanAround returns the span that was started last before a node and is still open there by the order of statements.
+// spanAround returns the last span that starts before a node and has not ended there, in the order of statements.
 func spanAround(n, fn *syntax.Node, spans []*instrumentation.Span) *instrumentation.Span {
 	var found *instrumentation.Span
 	for _, s := range spans {
@@ -350,23 +350,24 @@ func spanAround(n, fn *syntax.Node, spans []*instrumentation.Span) *instrumentat
 	return found
 }
 
-// validators are words of functions that check or read input.
+// validators are words in names of functions that check or read input.
 var validators = setOf(`validate valid validation verify ensure check assert parse atoi bind decode unmarshal sanitize normalize authorize authenticate
 	parseint parsefloat parsebool parseuint parseform decodejson readjson require`)
 
-// looksUp reports whether a function called check... gets a context and looks something up, such as checkIndex(ctx, id).
+// looksUp reports whether a call of a function named check gets a context and looks something up: checkIndex(ctx, id).
 func looksUp(call *syntax.Node, w []string) bool {
 	return w[0] == "check" && len(w) > 1 && !decisions.any(w) && call.Arg(0) != nil && strings.HasSuffix(strings.ToLower(call.Arg(0).Text), "ctx")
 }
 
-// decisions are words of functions whose errors are answers about the caller.
+// decisions are words in names of functions whose errors reject the caller.
 var decisions = setOf("auth authz authn authorization access permission permissions claims valid request limit limits quota allowed")
 
-// inputFunctions are first words of functions whose errors are about invalid input.
+// inputFunctions are first words in names of functions whose errors are about invalid input.
 var inputFunctions = setOf("validate verify parse decode unmarshal")
 
-// goFailure returns the error of a condition in Go, and the block that runs if it is not nil: the block of an If or of a Case of a
-// switch without a value for `err != nil`, an else after `err == nil`, or a default next to such a Case. It returns nil otherwise.
+// goFailure returns the error that a node in Go compares with nil, and the block for an error: the block of an If or
+// Case for `err != nil`, the else of an If for `err == nil`, or the default of a switch with a Case for it. It returns
+// nil for other nodes.
 func goFailure(u *instrumentation.Uses, n *syntax.Node) (err, block *syntax.Node) {
 	if u.File.Language != syntax.Go {
 		return nil, nil
@@ -392,8 +393,8 @@ func goFailure(u *instrumentation.Uses, n *syntax.Node) (err, block *syntax.Node
 	return nil, nil
 }
 
-// asksForError returns the error that a condition compares with nil, nil for other conditions, and whether there is one if
-// the condition holds.
+// asksForError returns the error that a condition compares with nil, and whether the condition holds if there is an
+// error. It returns nil for other conditions.
 func asksForError(cond *syntax.Node) (err *syntax.Node, failed bool) {
 	if cond.Kind != syntax.Operator || cond.Text != "!=" && cond.Text != "==" || len(cond.Children) != 2 || cond.Children[1].Kind != syntax.Null || !isError(cond.Children[0]) {
 		return nil, false
@@ -401,7 +402,7 @@ func asksForError(cond *syntax.Node) (err *syntax.Node, failed bool) {
 	return cond.Children[0], cond.Text == "!="
 }
 
-// goErrorPath reports whether a block is the path of an error that leaves the function: `if err != nil { return err }`.
+// goErrorPath reports whether a block is an error path that leaves the function: `if err != nil { return err }`.
 func goErrorPath(u *instrumentation.Uses, err, block *syntax.Node) bool {
 	if def := u.File.Definition(err); def != nil && def.Kind == syntax.Assign {
 		v := def.Value()
@@ -440,8 +441,8 @@ func goErrorPath(u *instrumentation.Uses, err, block *syntax.Node) bool {
 	return returns
 }
 
-// benignBranch reports whether an If handles missing data or invalid input: if errors.Is(err, sql.ErrNoRows) { return nil }. The
-// code after it is the path of other errors.
+// benignBranch reports whether an If handles missing data or invalid input. The code after it handles other errors:
+// if errors.Is(err, sql.ErrNoRows) { return nil }.
 func benignBranch(n *syntax.Node) bool {
 	if n.Kind != syntax.If || len(n.Children) != 2 || n.Children[0].Kind == syntax.Operator && n.Children[0].Text != "==" || !benign(n.Children[0]) {
 		return false
@@ -450,7 +451,7 @@ func benignBranch(n *syntax.Node) bool {
 	return len(body) > 0 && body[len(body)-1].Kind == syntax.Return
 }
 
-// errorMaker reports whether a call makes an error.
+// errorMaker reports whether a call creates an error.
 func errorMaker(n *syntax.Node) bool {
 	if n.Kind != syntax.Call {
 		return false
@@ -459,12 +460,12 @@ func errorMaker(n *syntax.Node) bool {
 	return slices.Contains(w, "error") || slices.Contains(w, "errorf") || slices.Contains(w, "wrap") || slices.Contains(w, "wrapf")
 }
 
-// benignNames are names of errors that are answers: the input is invalid, or something is missing.
+// benignNames are names of errors and statuses for missing data, invalid input or denied access.
 var benignNames = setOf(`InvalidArgument NotFound AlreadyExists ErrNotFound StatusBadRequest StatusNotFound
 	StatusUnauthorized StatusForbidden StatusConflict ErrNoRows Unauthenticated PermissionDenied
 	StatusUnprocessableEntity FailedPrecondition`)
 
-// benign reports whether a returned error is about invalid input or something missing.
+// benign reports whether an expression refers to an error about missing data or invalid input.
 func benign(n *syntax.Node) bool {
 	for c := range n.All(syntax.Name, syntax.Member) {
 		if benignNames[c.Text] {
@@ -482,7 +483,7 @@ func benign(n *syntax.Node) bool {
 func mentionsInput(n *syntax.Node) bool {
 	for c := range n.All() {
 		if c.Kind == syntax.Member && c.Text == "Body" && setOf("resp res response").any(words(name(c.Children[0]))) {
-			return false // the answer of another service: json.NewDecoder(resp.Body)
+			return false // the response of another service: json.NewDecoder(resp.Body)
 		}
 		if (c.Kind == syntax.Name || c.Kind == syntax.Member) && setOf("req request body input payload r params args").any(words(c.Text)) {
 			return true
@@ -494,14 +495,14 @@ func mentionsInput(n *syntax.Node) bool {
 // serverErrors are status codes for a failure of the server.
 var serverErrors = setOf("StatusInternalServerError StatusBadGateway StatusServiceUnavailable INTERNAL_SERVER_ERROR SC_INTERNAL_SERVER_ERROR HTTP_500_INTERNAL_SERVER_ERROR BAD_GATEWAY SERVICE_UNAVAILABLE 500 502 503")
 
-// logsError reports whether a block logs at the level of an error, or answers a request with an error of the server.
+// logsError reports whether a block logs at the error level, or responds to a request with a server error.
 func logsError(u *instrumentation.Uses, block *syntax.Node) bool {
 	for c := range direct(block, syntax.Return) {
 		values := c.Children
 		if len(values) == 1 && values[0].Kind == syntax.List {
 			values = values[0].Children
 		}
-		if len(values) > 1 && values[1].Kind == syntax.Number && serverErrors[values[1].Text] { // of Flask: return body, 500
+		if len(values) > 1 && values[1].Kind == syntax.Number && serverErrors[values[1].Text] { // Flask: return body, 500
 			return true
 		}
 	}
@@ -537,14 +538,14 @@ func mentionsError(l instrumentation.Log) bool {
 	})
 }
 
-// expected are types of exceptions that are answers, or part of the control flow.
+// expected are parts of names of exceptions for missing data, invalid input or control flow.
 var expected = []string{
 	"notfound", "doesnotexist", "validation", "noresult", "keyerror", "indexerror", "stopiteration", "badrequest", "illegalargument", "numberformat",
 	"importerror", "modulenotfound", "attributeerror", "valueerror", "cancelled", "interrupted", "filenotfound", "nosuchelement", "unauthorized", "forbidden",
 }
 
-// catchPath reports whether a Catch, or the callback of a promise's catch, is the path of an error: it throws again, where the
-// span does not record that by itself, it passes the error on, or it logs the error.
+// catchPath reports whether a Catch, or the callback of a promise's catch, is an error path: it throws and the span
+// does not record exceptions by itself, it passes the error on, it returns a failure, or it logs the error.
 func catchPath(u *instrumentation.Uses, n, fn *syntax.Node, s *instrumentation.Span, spans []*instrumentation.Span) bool {
 	if n.Kind == syntax.Func && (name(n.Parent) != "catch" || len(n.Params()) == 0 || !awaited(n.Parent, s)) {
 		return false
@@ -556,7 +557,7 @@ func catchPath(u *instrumentation.Uses, n, fn *syntax.Node, s *instrumentation.S
 	throws := false
 	for c := range direct(n.Body()) {
 		if c.Kind == syntax.Assign && c.Targets()[0].Kind == syntax.Member && isError(c.Value()) && recordsMember(u, c.Targets()[0].Text) {
-			return false // Finally records it
+			return false // other code records the member
 		}
 		if c.Kind == syntax.Throw {
 			throws = true
@@ -574,8 +575,8 @@ func catchPath(u *instrumentation.Uses, n, fn *syntax.Node, s *instrumentation.S
 	return logsError(u, n.Body()) && (n.Kind == syntax.Func || leaves(n))
 }
 
-// swallows reports whether a Catch of any exception gives up and returns that the work failed: false, nothing, or a result
-// with an error.
+// swallows reports whether a Catch of any exception returns a failure: false, or an object with an error or a success
+// field.
 func swallows(u *instrumentation.Uses, n *syntax.Node) bool {
 	if n.Kind != syntax.Catch {
 		return false
@@ -604,7 +605,8 @@ func swallows(u *instrumentation.Uses, n *syntax.Node) bool {
 // anyException matches the head of a Catch of any exception.
 var anyException = regexp.MustCompile(`^except\s*:|\b(Exception|Throwable|RuntimeException|BaseException)\b`)
 
-// awaited reports whether a function waits for the promise of a chain of calls, returns it, or ends the span in the chain.
+// awaited reports whether a function awaits, stores or returns the promise of a chain of calls, or ends the span in the
+// chain.
 func awaited(call *syntax.Node, s *instrumentation.Span) bool {
 	top := call
 	for top.Parent != nil && (top.Parent.Kind == syntax.Member && top.Parent.Children[0] == top || top.Parent.Kind == syntax.Call && top.Parent.Callee() == top) {
@@ -640,7 +642,7 @@ func leaves(n *syntax.Node) bool {
 	if has(direct(n.Body()), func(c *syntax.Node) bool { return c.Kind == syntax.Return }) {
 		return true
 	}
-	for at := n.Parent; at != nil && at.Parent != nil; at = at.Parent { // a branch may go on behind the If around it
+	for at := n.Parent; at != nil && at.Parent != nil; at = at.Parent { // code may follow the If around a branch
 		switch up := at.Parent; up.Kind {
 		case syntax.Func:
 			return true

@@ -72,9 +72,10 @@ var spanNameDynamic = &Check{
 	},
 }
 
-// namesForWrappers returns the names that functions of the file get which start a span with one of their parameters as the name.
+// namesForWrappers returns the span names that are passed to wrappers: functions of the file that start a span with the
+// name in a parameter.
 func namesForWrappers(u *instrumentation.Uses) []*syntax.Node {
-	wrappers := map[string]*syntax.Node{} // by function: the parameter
+	wrappers := map[string]*syntax.Node{} // by function: the parameter for the name
 	for _, s := range u.Spans {
 		if s.Name == nil || s.Name.Kind != syntax.Name {
 			continue
@@ -115,7 +116,8 @@ func namesForWrappers(u *instrumentation.Uses) []*syntax.Node {
 	return names
 }
 
-// formattedNames returns what functions return that name the spans of instrumentation: WithSpanNameFormatter(func...).
+// formattedNames returns the results of functions that format the span names of instrumentation:
+// WithSpanNameFormatter(func...).
 func formattedNames(u *instrumentation.Uses) []*syntax.Node {
 	if u.File.Language != syntax.Go {
 		return nil
@@ -143,7 +145,7 @@ func formattedNames(u *instrumentation.Uses) []*syntax.Node {
 	return names
 }
 
-// helper reports whether a function only starts a span for its callers, which give it the variable part of the name.
+// helper reports whether a function starts a span and returns it to callers, which pass the variable part of the name.
 func helper(u *instrumentation.Uses, s *instrumentation.Span, part *syntax.Node) bool {
 	if !s.Escapes || s.Start.Parent == nil || s.Start.Parent.Kind != syntax.Return {
 		return false
@@ -155,7 +157,8 @@ func helper(u *instrumentation.Uses, s *instrumentation.Span, part *syntax.Node)
 // formatters are functions that build a text from a format and values.
 var formatters = setOf("sprintf sprint sprintln format formatted join concat")
 
-// buildsName returns the expression that builds a name: itself, or the definition of a variable.
+// buildsName returns the expression that builds a name: n, or the value of the variable n. It returns nil for other
+// names.
 func buildsName(u *instrumentation.Uses, n *syntax.Node) *syntax.Node {
 	for range 3 {
 		if rawAddress(u, n) {
@@ -193,7 +196,7 @@ func buildsName(u *instrumentation.Uses, n *syntax.Node) *syntax.Node {
 	return nil
 }
 
-// builder returns the parts of new StringBuilder("a").append(b).toString(), nil for other calls.
+// builder returns the parts of new StringBuilder("a").append(b).toString() as a Template, nil for other calls.
 func builder(n *syntax.Node) *syntax.Node {
 	built := &syntax.Node{Kind: syntax.Template, Start: n.Start, End: n.End, Parent: n.Parent}
 	at, method := n.Method()
@@ -215,7 +218,7 @@ func builder(n *syntax.Node) *syntax.Node {
 	return built
 }
 
-// appended returns the parts of a variable after an assignment that appends to it.
+// appended returns the parts of a variable after the last assignment that appends to it, as a Template.
 func appended(u *instrumentation.Uses, last *syntax.Node) *syntax.Node {
 	built := &syntax.Node{Kind: syntax.Template, Start: last.Start, End: last.End, Parent: last.Parent}
 	for def := last; def != nil && def.Kind == syntax.Assign && len(def.Targets()) == 1 && len(built.Children) < maxNameParts; {
@@ -229,7 +232,7 @@ func appended(u *instrumentation.Uses, last *syntax.Node) *syntax.Node {
 }
 
 var (
-	// boundedWords name values of which there are few, by convention part of span names.
+	// boundedWords name values that are few in number and usual in span names.
 	boundedWords = setOf(`method verb operation op action route pattern template kind type rpc handler endpoint function func fn stage phase
 		level mode component prefix suffix table collection topic queue destination driver protocol version scope namespace service package pkg
 		class classname module plugin provider system status command cmd step layer tool model backend qualname language direction role
@@ -237,15 +240,15 @@ var (
 		const constant category signal agent hook field property relation middleware graph workflow cache bucket binding vendor propertykey fieldname resourcetype engine adapter source sourcetype
 		attempt attemptnumber retry code statuscode env environment platform locale strategy callee decorator resolver activity job task scheme exchange channel stream controller
 		modulepath importpath methodpath handlerpath urlpattern routerpath matchedpath pathtemplate urltemplate classpath routeid operationid routingkey envkey configkey fieldkey entitytype eventtype`)
-	// unboundedWords name values of which there is one for each request, user or object.
+	// unboundedWords name values that differ for each request, user or object.
 	unboundedWords = setOf(`id ids uuid guid uid url uri path email user username customer order session request query sql statement token
 		address addr ip timestamp time date now number num i j idx count hash filename file message msg body text title sku slug
 		input host hostname search term prompt question account cart href requesturi pathinfo pathname argv args payload len uuidv4 uuid4 uuid7 nanoid ulid objectid namespacedname`)
-	// variedWords name values of which there are often many.
+	// variedWords name values that are often many in number.
 	variedWords = setOf(`ref reference arg key remote dest digest sha commit image summary description desc tenant org organization item product payment
 		invoice device folder dir directory error err reason exception param params parameter symbol amount price duration size port offset cursor
 		content data repo repository value val person student patient phone city zip zipcode postcode`)
-	// namedThings have names of which there are few, although there are many of the things.
+	// namedThings are things that are many in number, but whose names are few.
 	namedThings = setOf("prompt query request message msg statement input session order text index value val error err exception data item key arg param parameter count number time account repository repo")
 	// representations are last words for another representation of the same value.
 	representations = setOf("name string str text value val raw label display full short normalized originalname")
@@ -253,21 +256,21 @@ var (
 	kinds = setOf("template type model action event tool plugin provider category rule stage partition shard worker thread process queue topic agent handler chain feature flag region resource permission")
 )
 
-// variety is the number of values of an expression, roughly.
+// variety is an estimate of the number of values of an expression.
 type variety uint8
 
 const (
 	few     variety = iota
-	unclear         // not known from the code
-	varied          // many, by a name that is sometimes one of few
+	unclear         // unknown from the code
+	varied          // many, according to a name that sometimes stands for few
 	unlimited
 )
 
-// maxNameParts bounds the parts of a part of a name that are followed, so that the work stays linear.
+// maxNameParts limits the parts of an expression that are followed, so that the work stays linear.
 const maxNameParts = 8
 
-// variablePart returns the part of a built name that has many values, or nil. Its severity is that of the check, or that
-// of a suggestion if there may be few.
+// variablePart returns the part of a built name that has many values, or nil. The severity is "" for that of the check,
+// or Suggestion if the part may have few values.
 func variablePart(u *instrumentation.Uses, n *syntax.Node) (*syntax.Node, Severity) {
 	var likely *syntax.Node
 	for i, c := range flatten(nameParts(n)) {
@@ -284,7 +287,7 @@ func variablePart(u *instrumentation.Uses, n *syntax.Node) (*syntax.Node, Severi
 	return likely, Suggestion
 }
 
-// nameParts returns the parts of which an expression builds a name.
+// nameParts returns the parts from which an expression builds a name.
 func nameParts(n *syntax.Node) []*syntax.Node {
 	switch n.Kind {
 	case syntax.Call:
@@ -328,7 +331,7 @@ func operands(n *syntax.Node) []*syntax.Node {
 	return out
 }
 
-// varietyOf returns how many values an expression has, by its names, the definitions of its variables and their types.
+// varietyOf estimates the variety of an expression by its names, the definitions of its variables and their types.
 func varietyOf(u *instrumentation.Uses, n *syntax.Node, depth int) variety {
 	most := func(nodes []*syntax.Node) variety {
 		v := few
@@ -401,10 +404,11 @@ func varietyOf(u *instrumentation.Uses, n *syntax.Node, depth int) variety {
 	return varietyOf(u, def.Value(), depth-1)
 }
 
-// normalizers are words of functions that replace the variable parts of a path.
+// normalizers are words in names of functions that replace the variable parts of a path.
 var normalizers = setOf("normalize normalized normalise template templatize route pattern sanitize parameterize placeholder")
 
-// normalized reports whether a variable holds a path without its variable parts, or the number of a few rounds.
+// normalized reports whether a variable holds a path without its variable parts, or the index of a loop with few
+// iterations.
 func normalized(def *syntax.Node) bool {
 	if def.Kind != syntax.Assign || def.Value() == nil || def.Value().Kind != syntax.Call {
 		return false
@@ -419,7 +423,7 @@ func normalized(def *syntax.Node) bool {
 // routes are names of objects that describe a route.
 var routes = setOf("route routeoptions routerule urlrule resolvermatch matchedroute currentroute routematch")
 
-// routeTemplate reports whether an expression is the template of a route, where its last name is that of an address:
+// routeTemplate reports whether an expression is the template of a route although its name is that of a URL or path:
 // request.routeOptions.url, scope["route"].path, Gin's c.FullPath() and Echo's c.Path().
 func routeTemplate(u *instrumentation.Uses, n *syntax.Node) bool {
 	switch n.Kind {
@@ -440,7 +444,7 @@ func routeTemplate(u *instrumentation.Uses, n *syntax.Node) bool {
 	return false
 }
 
-// varietyOfWords returns how many values a name of these words has.
+// varietyOfWords estimates the variety of a value by the words of its name.
 func varietyOfWords(w []string) variety {
 	in := func(s set, word string) bool { return s[word] || s[strings.TrimSuffix(word, "s")] }
 	named := false
@@ -470,7 +474,7 @@ func varietyOfWords(w []string) variety {
 	return unclear
 }
 
-// varietyOfType returns how many values a declared type has.
+// varietyOfType estimates the variety of a value by its declared type.
 func varietyOfType(t string) variety {
 	w := words(t)
 	switch {
@@ -482,7 +486,7 @@ func varietyOfType(t string) variety {
 	return unclear
 }
 
-// rawAddress reports whether an expression is the address that a request asks for, with all that is in it.
+// rawAddress reports whether an expression is the complete URL or path of a request.
 func rawAddress(u *instrumentation.Uses, n *syntax.Node) bool {
 	switch n.Kind {
 	case syntax.Member:
@@ -504,7 +508,7 @@ var reshapers = setOf("trim strip lower upper tolower toupper tolowercase touppe
 
 // describing returns the words that describe the value of an expression.
 func describing(n *syntax.Node) []string {
-	var after []string // of what is read of it
+	var after []string // words for the members that are read
 	for range 4 {
 		switch n.Kind {
 		case syntax.Call:
@@ -566,7 +570,7 @@ func describing(n *syntax.Node) []string {
 	return nil
 }
 
-// unboundedCall reports whether an expression makes a new id or time.
+// unboundedCall reports whether an expression creates an id or time.
 func unboundedCall(n *syntax.Node) bool {
 	if n.Kind != syntax.Call {
 		return false
@@ -575,7 +579,7 @@ func unboundedCall(n *syntax.Node) bool {
 	return setOf("uuid randomuuid uuid4 nanoid tokenhex tokenurlsafe ulid now timestamp randint random unixnano currenttimemillis nanotime").any(append(w, strings.Join(w, "")))
 }
 
-// flatten returns nodes with the parts of templates and lists in their place.
+// flatten returns nodes with templates and lists replaced by their parts, which it does not flatten.
 func flatten(nodes []*syntax.Node) []*syntax.Node {
 	var out []*syntax.Node
 	for _, n := range nodes {
@@ -591,10 +595,10 @@ func flatten(nodes []*syntax.Node) []*syntax.Node {
 // initialisms are words that Go writes in capitals in any name.
 var initialisms = setOf("ID IDS URL URI IP UUID GUID SQL SKU SSN DOB CVV JWT")
 
-// packageValue reports whether an expression is a constant by its looks: a member of a package, or a name in capitals.
+// packageValue reports whether an expression looks like a constant: a member of a package, or a name in capitals.
 func packageValue(u *instrumentation.Uses, n *syntax.Node) bool {
 	if n.Kind == syntax.Member && n.Children[0].Kind == syntax.Name {
-		if _, ok := u.File.Imported(n.Children[0].Text); ok && u.File.Definition(n.Children[0]) == nil && !requestWords[n.Children[0].Text] { // Flask's request
+		if _, ok := u.File.Imported(n.Children[0].Text); ok && u.File.Definition(n.Children[0]) == nil && !requestWords[n.Children[0].Text] { // request of Flask is a variable
 			return true
 		}
 	}
@@ -602,7 +606,8 @@ func packageValue(u *instrumentation.Uses, n *syntax.Node) bool {
 		!(n.Kind == syntax.Member && initialisms[n.Text])
 }
 
-// constantParts returns a built text with * in place of its variables, of a long one somewhat more than MaxText bytes.
+// constantParts returns a built text with * in place of its variables. It cuts a long text after somewhat more than
+// MaxText bytes.
 func constantParts(u *instrumentation.Uses, n *syntax.Node) string {
 	begin := func(s string) string { return s[:min(len(s), MaxText+1)] }
 	parts := n.Children
@@ -647,7 +652,7 @@ func brief(u *instrumentation.Uses, n *syntax.Node) string {
 	return strings.ReplaceAll(s, "`", "'")
 }
 
-// shown returns a name or key for a finding: as it is known, otherwise its expression.
+// shown returns a name or key for a finding: the known text, or the expression if the text is unknown.
 func shown(u *instrumentation.Uses, known string, n *syntax.Node) string {
 	if known == "" && n != nil {
 		return brief(u, n)
@@ -655,11 +660,11 @@ func shown(u *instrumentation.Uses, known string, n *syntax.Node) string {
 	return known
 }
 
-// maxStatement limits the source around an expression that is looked at for the names of secrets, in bytes.
+// maxStatement limits the statement around an expression that is searched for the names of secrets, in bytes.
 const maxStatement = 4 << 10
 
-// withoutSecrets returns the source of an expression with *** in place of literals that may be the values of secrets, if
-// the statement around it names one.
+// withoutSecrets returns the source of an expression with *** in place of literals that may be the values of secrets,
+// if the statement around it names one.
 func withoutSecrets(u *instrumentation.Uses, n *syntax.Node) string {
 	code := u.File.Code(n)
 	var literals []*syntax.Node

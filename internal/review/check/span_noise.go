@@ -61,13 +61,13 @@ var spanNoise = &Check{
 	},
 }
 
-// unitWordsOfWork are words for a unit of work that a consumer handles, or for a try that is worth a span.
+// unitsOfWork are words for units of work that a consumer handles, or for attempts: both are worth a span.
 var unitsOfWork = setOf(`msg msgs message messages event events job jobs task tasks batch batches request requests req delivery deliveries attempt attempts retry retries record
 	records tick ticker ticks conn update updates notification notifications command commands work stream chan channel queue ch poll test tests tc
 	migration migrations step steps stage stages phase chunk page pages plugin hook`)
 
-// inLoop reports whether a loop over items starts a span in each round. Loops without an end, and those over messages, have a
-// span for each unit of work.
+// inLoop reports whether a loop over items starts a span in each iteration. It returns false for endless loops and
+// loops over messages, where each iteration is a unit of work.
 func inLoop(s *instrumentation.Span) bool {
 	n := s.Start.Enclosing(syntax.Loop, syntax.Func)
 	for n != nil && n.Kind == syntax.Func && n.Parent != nil && n.Parent.Kind == syntax.Call && n.Parent.Callee() == n { // func() { ... }()
@@ -77,7 +77,7 @@ func inLoop(s *instrumentation.Span) bool {
 		return false
 	}
 	header, each := n.Children[:len(n.Children)-1], false
-	if n.Kind == syntax.Func { // the rounds of forEach
+	if n.Kind == syntax.Func { // the callback of forEach
 		if n.Parent == nil || n.Parent.Kind != syntax.Call || name(n.Parent) != "forEach" || n.Body().Kind != syntax.Block {
 			return false
 		}
@@ -101,18 +101,18 @@ func inLoop(s *instrumentation.Span) bool {
 	if !each || !smallThings(header) && worksFar(s, n.Body()) {
 		return false
 	}
-	// A round that leaves the loop is the only one that starts the span.
+	// An iteration that leaves the loop after the start is the only one with a span.
 	leaves := slices.ContainsFunc(n.Body().Children, func(c *syntax.Node) bool {
 		return c.Start > s.Start.Start && (c.Kind == syntax.Return || c.Kind == syntax.Jump && c.Text == "break")
 	})
 	return !leaves
 }
 
-// small are words for objects that a program has many of. A span for each of them is noise.
+// small are words for objects that are many in number. A span for each of them is noise.
 var small = setOf(`item items row rows line lines entry entries element elements field fields value values product products order orders user users
 	customer customers word words number numbers point points`)
 
-// smallThings reports whether a loop goes over things of which there are many.
+// smallThings reports whether a loop iterates over objects that are many in number.
 func smallThings(header []*syntax.Node) bool {
 	return slices.ContainsFunc(header, func(h *syntax.Node) bool {
 		return h.Has(func(c *syntax.Node) bool {
@@ -121,11 +121,12 @@ func smallThings(header []*syntax.Node) bool {
 	})
 }
 
-// farVerbs begin the names of functions that call other services, or read and write data.
+// farVerbs are first words in names of functions that call other services, or read and write data.
 var farVerbs = setOf(`fetch send publish query execute exec request post put upload download save commit invoke dispatch insert update delete read write call connect
 	produce poll load store open scan sync push pull import export deploy install`)
 
-// worksFar reports whether a round does more than compute: it waits, hands on the context of the span, or calls other services.
+// worksFar reports whether an iteration does more than compute: it waits, passes the context of the span on, or calls
+// other services.
 func worksFar(s *instrumentation.Span, body *syntax.Node) bool {
 	ctx := ""
 	if p := s.Start.Parent; p != nil && p.Kind == syntax.Assign && len(p.Targets()) == 2 && p.Targets()[0].Text != "_" {
@@ -162,7 +163,7 @@ var pure = setOf(`len cap append make min max abs copy new string int float64 in
 	touppercase tolowercase substring indexof push slice concat keys values entries items isinstance round floor ceil sqrt pow parseint tofixed tostring
 	equals charat length size isempty valueof append errorf get has fields title repeat index trimprefix trimsuffix trimleft trimright`)
 
-// spanMethods are calls that belong to the span.
+// spanMethods are calls that create or describe the span.
 var spanMethods = setOf(`start end setattributes setattribute set_attribute set_attributes addevent add_event recorderror recordexception record_exception setstatus set_status
 	withattributes string int int64 bool float64 stringslice withspankind startspan startactivespan start_span start_as_current_span spanbuilder tracer gettracer get_tracer
 	makecurrent close settimestamp setspankind spanfromcontext stringer status`)
@@ -178,7 +179,8 @@ func subjectOf(s *instrumentation.Span) string {
 // stores are words in names of sources of values: a cache, a repository, a client.
 var stores = setOf("repo repository cache db database store storage client api session conn connection redis service svc dao http requests axios objects manager provider registry backend remote queue pool mapper gateway")
 
-// reads reports whether a method that is pure for a value in memory reads from elsewhere: repository.get(id), requests.get(url).
+// reads reports whether a method that is pure for a value in memory reads from a store: repository.get(id),
+// requests.get(url).
 func reads(call *syntax.Node, method string) bool {
 	switch method {
 	case "get", "has", "filter", "all", "keys", "values", "replace", "append", "contains", "index":
@@ -197,10 +199,10 @@ func reads(call *syntax.Node, method string) bool {
 	return false
 }
 
-// entryPoints are words of decorators of functions that a framework calls.
+// entryPoints are words in decorators of functions that a framework calls.
 var entryPoints = setOf("route get post put delete patch mapping path task tool listener command handler api")
 
-// pureHelper reports whether the function of a span is one of a few statements that call nothing but functions that compute.
+// pureHelper reports whether the function of a span has few statements and calls only functions that compute.
 func pureHelper(fn *syntax.Node, s *instrumentation.Span) bool {
 	if fn.Text == "" && s.Body != fn || fn.Body() == nil || fn.Body().Kind != syntax.Block || len(fn.Body().Children) > 12 {
 		return false

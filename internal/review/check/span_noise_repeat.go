@@ -10,23 +10,23 @@ import (
 	"assay/internal/review/syntax"
 )
 
-// repeatedFact is a span around nothing but one call of a client, which repeats the span of the client if something
-// instruments it.
+// repeatedFact is a span around a single call of a client. It repeats the span of the client if the client is
+// instrumented.
 type repeatedFact struct {
 	file       string
 	start, end int
 	symbol     string
 	subject    string
 	names      Names
-	libraries  []string // whose instrumentation covers the call
+	libraries  []string // words of the instrumentation that covers the call
 }
 
-// callWords are words of names of spans that describe a call of a client and not the work that it is for.
+// callWords are words in span names that describe the call of a client and not its purpose.
 var callWords = setOf(`http https get post put delete patch request call fetch api rest rpc grpc db database sql query select insert update postgres postgresql pg mysql redis
 	mongo mongodb cache execute exec set client axios requests httpx jdbc`)
 
-// repeats returns the libraries whose instrumentation already has a span for the code in a manual span. It returns none if the
-// span contains more than one call of a client, or if its name adds information.
+// repeats returns the libraries whose instrumentation already has a span for the code in a manual span. It returns none
+// if the span contains more than one call of a client, or if its name adds information.
 func repeats(u *instrumentation.Uses, s *instrumentation.Span) []string {
 	named := subjectOf(s)
 	if named == "" || s.Kind == "server" || s.Kind == "consumer" || !callWords.any(words(named)) {
@@ -67,7 +67,7 @@ func receiver(call *syntax.Node) *syntax.Node {
 	return recv
 }
 
-// passive are functions that prepare a call of a client, or read its answer.
+// passive are functions that prepare a call of a client, or read its response.
 var passive = setOf(`json text data raise_for_status newrequestwithcontext newrequest withcontext add header headers close readall all one first scalar scalars fetchone fetchall
 	fetchmany one_or_none scalar_one_or_none cursor result getbody body message getmessage closing uri build of create print printf println bind`)
 
@@ -141,7 +141,7 @@ func clientLibraries(u *instrumentation.Uses, call *syntax.Node) []string {
 	return nil
 }
 
-// orEmpty returns a node, an empty one for nil.
+// orEmpty returns n, or an empty node for nil.
 func orEmpty(n *syntax.Node) *syntax.Node {
 	if n == nil {
 		return &syntax.Node{}
@@ -149,7 +149,7 @@ func orEmpty(n *syntax.Node) *syntax.Node {
 	return n
 }
 
-// firstName returns the first name of the callee of a call: axios of axios.get(...).
+// firstName returns the first name of the callee of a call: axios for axios.get(...).
 func firstName(call *syntax.Node) string {
 	if n := call.Callee().Inner(syntax.Member); n.Kind == syntax.Name {
 		return n.Text
@@ -157,7 +157,7 @@ func firstName(call *syntax.Node) string {
 	return ""
 }
 
-// mentionsTransport reports whether a file wraps the transport of its clients of HTTP.
+// mentionsTransport reports whether a file wraps the transport of its HTTP clients.
 func mentionsTransport(u *instrumentation.Uses) bool {
 	return u.File.Root.Has(func(n *syntax.Node) bool {
 		return n.Kind == syntax.Call && name(n) == "NewTransport" && firstName(n) == "otelhttp"

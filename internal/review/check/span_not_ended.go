@@ -54,7 +54,7 @@ var spanNotEnded = &Check{
 	},
 }
 
-// droppedScopes reports the calls in Java that make the span or context of a variable the current one and drop the scope:
+// droppedScopes reports the calls in Java that make the span or context in a variable current and discard the scope:
 // span.makeCurrent();
 func (p *Pass) droppedScopes(u *instrumentation.Uses) {
 	for n := range u.File.Root.All(syntax.Call) {
@@ -63,17 +63,18 @@ func (p *Pass) droppedScopes(u *instrumentation.Uses) {
 		}
 		recv, m := n.Method()
 		if m != "makeCurrent" || recv == nil || len(n.Args()) > 0 || recv.Kind != syntax.Name && recv.Kind != syntax.Member {
-			continue // such as the context of the process, which has no end
+			continue // such as the context of the process, which does not end
 		}
 		subject := brief(u, recv)
 		p.At(u, n, Finding{Subject: subject + " scope", About: subject, Message: fmt.Sprintf("The scope of `%s` is never closed.", subject)})
 	}
 }
 
-// maxSpans bounds the spans of one function that are followed, so that the work stays linear.
+// maxSpans limits the spans of one function that are checked, so that the work stays linear.
 const maxSpans = 32
 
-// notEnded reports whether some path does not end a span. helper reports whether a function of the file ends the span of a context.
+// notEnded reports whether some path does not end a span. helper reports whether a function of the file ends the span
+// in a context.
 func notEnded(u *instrumentation.Uses, fn *syntax.Node, s *instrumentation.Span, helper func() bool) bool {
 	if s.Escapes || contextEscapes(s, fn) {
 		return false
@@ -112,15 +113,15 @@ func notEnded(u *instrumentation.Uses, fn *syntax.Node, s *instrumentation.Span,
 	return leaksSpan(u.File, fn, s.Start, s.Variable, ends)
 }
 
-// advised reports whether a variable is a parameter with an annotation, such as @Advice.Local, through which the advice at
-// the end of a method gets the span.
+// advised reports whether a variable is a parameter with an annotation, such as @Advice.Local, which passes the span to
+// the advice at the end of a method.
 func advised(fn *syntax.Node, variable string) bool {
 	return slices.ContainsFunc(fn.Params(), func(p *syntax.Node) bool {
 		return p.Text == variable && slices.ContainsFunc(p.Children, func(c *syntax.Node) bool { return c.Kind == syntax.Decorator })
 	})
 }
 
-// declaredOutside reports whether a variable is declared around a function, which gives it a value for others.
+// declaredOutside reports whether a variable is declared outside of a function, so that other functions can use it.
 func declaredOutside(fn *syntax.Node, variable string) bool {
 	for out := fn.Parent; out != nil; out = out.Parent {
 		if out.Kind != syntax.Block && out.Kind != syntax.Class {
@@ -135,7 +136,7 @@ func declaredOutside(fn *syntax.Node, variable string) bool {
 	return false
 }
 
-// discards reports whether the value of a call that starts a span is lost.
+// discards reports whether the code discards the span that a call starts.
 func discards(s *instrumentation.Span) bool {
 	if s.Body != nil && s.Body.Kind == syntax.Func {
 		return false // the callback does not name its parameter
@@ -147,8 +148,8 @@ func discards(s *instrumentation.Span) bool {
 	return s.Start.Parent != nil && s.Start.Parent.Kind == syntax.Block || onlyCurrent(s)
 }
 
-// onlyCurrent reports whether nothing holds a span but the scope in which it is the current one, and the function does not
-// get the current span: tracer.spanBuilder("n").startSpan().makeCurrent().
+// onlyCurrent reports whether a span is only made current, and the function does not get the current span:
+// tracer.spanBuilder("n").startSpan().makeCurrent().
 func onlyCurrent(s *instrumentation.Span) bool {
 	m := s.Start.Parent
 	if m == nil || m.Kind != syntax.Member || m.Text != "makeCurrent" {
@@ -164,9 +165,9 @@ func laterFromContext(fn *syntax.Node) bool {
 	return fn.Has(func(n *syntax.Node) bool { return n.Kind == syntax.Call && name(n) == "SpanFromContext" })
 }
 
-// endsFromContext reports whether a function of Go ends a span that it gets from its context: span := trace.SpanFromContext(ctx).
+// endsFromContext reports whether a function of a Go file ends a span that it gets from trace.SpanFromContext(ctx).
 func endsFromContext(file *syntax.Node) bool {
-	got := map[string]*syntax.Node{} // functions by variable
+	got := map[string]*syntax.Node{} // variables with a span, and their functions
 	return file.Has(func(n *syntax.Node) bool {
 		switch n.Kind {
 		case syntax.Assign:
@@ -183,7 +184,7 @@ func endsFromContext(file *syntax.Node) bool {
 	})
 }
 
-// contextGiven reports whether a call after the start of a span gets the context that holds the span.
+// contextGiven reports whether a call after the start of a span gets the context with the span.
 func contextGiven(s *instrumentation.Span, fn *syntax.Node) bool {
 	a := s.Start.Assignment()
 	if a == nil || len(a.Targets()) != 2 || a.Targets()[0].Kind != syntax.Name {
@@ -195,7 +196,7 @@ func contextGiven(s *instrumentation.Span, fn *syntax.Node) bool {
 	})
 }
 
-// stored reports whether a span is kept in a structure.
+// stored reports whether a span is stored in a structure.
 func stored(s *instrumentation.Span) bool {
 	a := s.Start.Assignment()
 	if a == nil {
@@ -204,8 +205,7 @@ func stored(s *instrumentation.Span) bool {
 	return slices.ContainsFunc(a.Targets(), func(t *syntax.Node) bool { return t.Kind == syntax.Member && t.Text == s.Variable })
 }
 
-// contextEscapes reports whether the context that holds the span is returned or stored, so that other code ends the
-// span that it finds there.
+// contextEscapes reports whether the context with a span is returned or stored, so that other code may end the span.
 func contextEscapes(s *instrumentation.Span, fn *syntax.Node) bool {
 	a := s.Start.Assignment()
 	if a == nil || len(a.Targets()) != 2 {
@@ -250,14 +250,14 @@ func contextEscapes(s *instrumentation.Span, fn *syntax.Node) bool {
 	return false
 }
 
-// wrapsContext reports whether a call makes a context, or something that holds one, of another.
+// wrapsContext reports whether a call derives a context, or a value that holds a context, from another one.
 func wrapsContext(n *syntax.Node) bool {
 	return n.Kind == syntax.Call &&
 		slices.Contains([]string{"WithValue", "WithContext", "WithCancel", "WithTimeout", "ContextWithSpan", "SetContext", "WithUserContext", "Clone"}, name(n))
 }
 
-// returnsContext reports whether the first result of a function of Go is a context: what it returns of a call, such as that of
-// the next hook, is made of the context that the call gets.
+// returnsContext reports whether the first result of a Go function is a context. A call that the function returns, such
+// as that of the next hook, then derives the context from its argument.
 func returnsContext(fn *syntax.Node) bool {
 	first, _, _ := strings.Cut(fn.Type, ",")
 	return strings.HasSuffix(first, "context.Context")
