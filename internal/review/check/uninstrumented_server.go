@@ -41,10 +41,10 @@ var uninstrumentedServer = &Check{
 				}
 			}
 		}
-		if len(u.Spans) > 0 && extracts(u) { // a span of a request that does not give its kind
+		if len(u.Spans) > 0 && extracts(u) { // the span of a request without a kind
 			p.Keep(manualFact{u.File.Path, "server"})
 		}
-		for kind, mark := range spanKinds { // also where an option in a variable has it
+		for kind, mark := range spanKinds { // also find the kind in an option that a variable holds
 			if mark.Match(u.File.Source) {
 				p.Keep(manualFact{u.File.Path, kind})
 			}
@@ -87,7 +87,7 @@ type (
 	}
 	telemetryFact struct {
 		file, module string
-		vendor       bool // module is the vendor of a tracer that is not OpenTelemetry's
+		vendor       bool // module is the vendor of another tracer
 	}
 	manualFact   struct{ file, kind string }
 	boundaryFact struct {
@@ -99,7 +99,7 @@ type (
 	}
 )
 
-// keepInstrumentation keeps the data of a file on the instrumentation of its project.
+// keepInstrumentation keeps the facts in a file about the instrumentation of its project.
 func keepInstrumentation(p *Pass, u *instrumentation.Uses) {
 	if len(u.Instrumented) > 0 {
 		p.Keep(instrumentedFact{u.File.Path, u.Instrumented})
@@ -130,20 +130,21 @@ func keepInstrumentation(p *Pass, u *instrumentation.Uses) {
 	}
 }
 
-// serverTracing matches the middleware, interceptors and handlers that instrument a server for other tracers than OpenTelemetry.
+// serverTracing matches the middleware, interceptors and handlers that instrument a server for tracers other than
+// OpenTelemetry.
 var serverTracing = regexp.MustCompile(`\b(OpenTracing(Stream)?ServerInterceptor|nethttp\.Middleware\w*|TraceServer|ocgrpc\.ServerHandler|ochttp\.Handler|` +
 	`zipkinhttp\.NewServerMiddleware|zipkingrpc\.NewServerHandler|middleware\.Tracer|FlaskTrac(ing|er)|expressMiddleware)\b`)
 
-// tracingModules are modules that instrument servers for other tracers, besides those of the vendors.
+// tracingModules are modules that instrument servers for other tracers, in addition to the modules of vendors.
 var tracingModules = []string{"github.com/grpc-ecosystem/grpc-opentracing", "github.com/go-kit/kit/tracing", "github.com/weaveworks/common/middleware"}
 
-// spanKinds match the kinds of spans of servers and consumers in the languages' spellings.
+// spanKinds match the kinds of spans of servers and consumers, in the spellings of all languages.
 var spanKinds = map[string]*regexp.Regexp{
 	"server":   regexp.MustCompile(`\bSpanKind(Server\b|\.(SERVER|Server)\b)`),
 	"consumer": regexp.MustCompile(`\bSpanKind(Consumer\b|\.(CONSUMER|Consumer)\b)`),
 }
 
-// extracts reports whether a file gets the context of a caller from the header of a request:
+// extracts reports whether a file extracts the context of a caller from the headers of a request:
 // propagator.Extract(ctx, propagation.HeaderCarrier(r.Header)).
 func extracts(u *instrumentation.Uses) bool {
 	return u.File.Root.Has(func(n *syntax.Node) bool {
@@ -159,7 +160,7 @@ func isTelemetryModule(path string) bool {
 	return strings.Contains(path, "opentelemetry") || strings.Contains(path, "otel")
 }
 
-// automatic are the dependencies that instrument every library they know.
+// automatic are prefixes of dependencies that instrument all libraries that they support.
 var automatic = []string{
 	"@opentelemetry/auto-instrumentations-node", "@opentelemetry/auto-instrumentations-web", "opentelemetry-distro", "opentelemetry-bootstrap",
 	"io.opentelemetry.instrumentation:opentelemetry-spring-boot", "io.opentelemetry.instrumentation:opentelemetry-instrumentation-annotations",
@@ -171,7 +172,7 @@ var automatic = []string{
 	"@sentry/nestjs", "@sentry/bun", "opentelemetry-launcher", "@lightstep/opentelemetry-launcher-node",
 }
 
-// automaticMarks are the marks of automatic instrumentation in deployment files.
+// automaticMarks are texts in deployment files that show automatic instrumentation.
 var automaticMarks = [][]byte{
 	[]byte("opentelemetry-javaagent"), []byte("opentelemetry-instrument"), []byte("auto-instrumentations-node"), []byte("instrumentation.opentelemetry.io/inject"),
 	[]byte("-javaagent:"), []byte("OTEL_DOTNET_AUTO_HOME"), []byte("ddtrace-run"), []byte("dd-trace/init"), []byte("newrelic-admin"), []byte("beyla"), []byte("otel-go-instrumentation"),
@@ -179,22 +180,22 @@ var automaticMarks = [][]byte{
 	[]byte("skywalking-go-agent"), []byte("skywalking-python"),
 }
 
-// clients are the vendors whose libraries are clients. The tracers of other vendors instrument libraries by themselves.
+// clients are the vendors whose libraries do not instrument other libraries. The tracers of other vendors do.
 var clients = []string{"OpenTracing", "OpenCensus", "Jaeger", "Zipkin"}
 
-// wrapper matches packages of a repository that start spans for their callers.
+// wrapper matches paths of packages that start spans for their callers.
 var wrapper = regexp.MustCompile(`(?i)/(otel|tracing|telemetry|opentelemetry|trace)(/[a-z]+)?$`)
 
-// notService matches files of programs that serve nothing but their user.
+// notService matches paths of programs that are not services, such as commands and scripts.
 var notService = regexp.MustCompile(`(?i)(^|/)(cli|commands?|management|migrations?|seeds?|seeders?|mocks?|tools?|scripts?|hack|oauth|bin|util|utils|testutils?|testhelpers?|plugins?)(/|$)`)
 
 // instrumentedProject holds the instrumentation of a project.
 type instrumentedProject struct {
-	all       bool
-	telemetry bool
-	sdk       bool     // of Java: its API alone has an SDK only with the agent, which instruments by itself
-	libraries []string // in lower case: libraries, and modules and dependencies that have "otel" in their names
-	manual    map[string]bool
+	all       bool            // all libraries are instrumented
+	telemetry bool            // the code uses OpenTelemetry
+	sdk       bool            // of Java. If the code uses only the API, the SDK comes from the agent, which instruments all libraries.
+	libraries []string        // in lower case: instrumented libraries, and modules of OpenTelemetry
+	manual    map[string]bool // kinds of spans that the code starts: "server", "consumer"
 }
 
 // coverage holds the instrumentation of the projects of a repository.
@@ -206,8 +207,8 @@ type coverage struct {
 	manual   map[string]bool // directories with spans around calls of clients
 }
 
-// instrumentedBy returns the instrumentation of the projects of a repository, by their dependencies, the code and the deployment
-// files.
+// instrumentedBy returns the instrumentation of the projects of a repository, according to their dependencies, the code
+// and the deployment files.
 func instrumentedBy(p *RepositoryPass) *coverage {
 	ps := projectsOf(p.Configs)
 	byProject := map[*project]*instrumentedProject{}
@@ -267,7 +268,7 @@ func instrumentedBy(p *RepositoryPass) *coverage {
 			of(at).all = true
 			continue
 		}
-		for _, at := range ps.byDirectory { // which services it runs is not known
+		for _, at := range ps.byDirectory { // the services that the file runs are unknown
 			of(at).all = true
 		}
 		of(ps.of("x")).all = true
@@ -303,7 +304,7 @@ func checkBoundaries(p *RepositoryPass) {
 			frameworks[ps.of(b.file)] = true
 		}
 	}
-	carry := map[[2]string]bool{} // file and library of servers that carry instrumentation, maybe in one branch of two
+	carry := map[[2]string]bool{} // file and library of servers that are instrumented, possibly in one of two branches
 	for _, k := range p.Kept {
 		if b, ok := k.(boundaryFact); ok && b.instrumented {
 			carry[[2]string{b.file, b.library}] = true
@@ -316,7 +317,7 @@ func checkBoundaries(p *RepositoryPass) {
 			continue
 		}
 		at := ps.of(b.file)
-		if bareServer(b) && frameworks[at] { // the server under a framework
+		if bareServer(b) && frameworks[at] { // the server that a framework runs on
 			continue
 		}
 		if !deployed[at] && at.library() && (b.kind == "database client" || !of(at).telemetry) {
@@ -352,10 +353,10 @@ func checkBoundaries(p *RepositoryPass) {
 	}
 }
 
-// bareServer reports whether a server is one of the standard library, which frameworks run on.
+// bareServer reports whether a server is one of the standard library, on which frameworks run.
 func bareServer(b boundaryFact) bool { return b.library == "http" || b.library == "net/http" }
 
-// title returns the name of a package of npm, "" for other projects.
+// title returns the name of an npm package, "" for other projects.
 func (p *project) title() string {
 	for _, m := range p.manifests {
 		if path.Base(m.Path) == "package.json" {
@@ -390,23 +391,23 @@ var (
 	packagePrivate = regexp.MustCompile(`"private"\s*:\s*true|"start"\s*:`)
 )
 
-// forOperators are words of files, classes and functions of servers that serve operators and developers, not users.
+// forOperators are words in names of files, classes and functions with servers for operators and developers.
 var forOperators = setOf(`health healthz healthcheck healthchecks readiness liveness probe probes metrics metric prometheus pprof debug diagnostics devtools inspector
 	reflection mock mocks fake stub`)
 
-// listensLocally reports whether a file has a server for processes of the same machine.
+// listensLocally reports whether a file has a server that listens on a loopback address.
 func listensLocally(u *instrumentation.Uses) bool {
 	return u.File.Root.Has(func(n *syntax.Node) bool {
 		return n.Kind == syntax.Call && name(n) == "listen" && slices.ContainsFunc(n.Args(), loopback)
 	})
 }
 
-// loopback reports whether an expression is the address of a server for processes of the same machine.
+// loopback reports whether an expression is a loopback address.
 func loopback(n *syntax.Node) bool {
 	return n.Kind == syntax.String && (n.Text == "127.0.0.1" || strings.HasPrefix(n.Text, "127.0.0.1:"))
 }
 
-// operational reports whether a server serves operators or developers: by the names around it, or by the names in its
+// operational reports whether a server is for operators or developers, by the names around it, or by the names in its
 // handler if it has few routes.
 func operational(u *instrumentation.Uses, server *syntax.Node) bool {
 	base := path.Base(u.File.Path)
@@ -434,7 +435,7 @@ func operational(u *instrumentation.Uses, server *syntax.Node) bool {
 	return mentions && routes > 0 && routes <= maxRoutes
 }
 
-// module records a dependency on OpenTelemetry, or an import of it. Only direct ones are used by the project's own code.
+// module records a dependency, or an import of OpenTelemetry. The project's own code uses only direct dependencies.
 func (i *instrumentedProject) module(name string, direct bool) {
 	for _, a := range automatic {
 		if strings.HasPrefix(name, a) {
@@ -448,14 +449,15 @@ func (i *instrumentedProject) module(name string, direct bool) {
 	}
 }
 
-// covers reports whether something instruments a library: its instrumentation has a word of the library's name.
+// covers reports whether a library is instrumented: the code starts spans of the kind, or the name of a module contains
+// a word for the library.
 func (i *instrumentedProject) covers(library, kind string) bool {
 	if i.manual[strings.Fields(kind)[1]] { // "server", "consumer"
 		return true
 	}
 	words := libraryWords(library)
 	if kind == "http server" {
-		words = append(words, "@opentelemetry/instrumentation-http") // under all servers of Node.js
+		words = append(words, "@opentelemetry/instrumentation-http") // for all servers of Node.js
 	}
 	for _, l := range i.libraries {
 		if l == strings.ToLower(library) || strings.HasSuffix(l, "/"+strings.ToLower(library)) {
@@ -470,7 +472,7 @@ func (i *instrumentedProject) covers(library, kind string) bool {
 	return false
 }
 
-// libraryWords are the words that instrumentation of a library may have in its name.
+// libraryWords returns the words that the instrumentation of a library may have in its name.
 func libraryWords(library string) []string {
 	name := strings.ToLower(library)
 	words := map[string][]string{

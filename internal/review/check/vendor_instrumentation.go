@@ -23,7 +23,7 @@ var vendorInstrumentation = &Check{
 		"Where it runs beside OpenTelemetry, traces break at each boundary between the two.",
 	Fix: "Migrate to the OpenTelemetry API and SDK. The shims for OpenTracing and OpenCensus let both run in one process during the migration.",
 	Config: func(p *Pass, f *configfile.File) {
-		// A shim depends on the library that it replaces. Central package management lists versions, the projects use them.
+		// A shim depends on the library that it replaces. Directory.Packages.props only sets versions of packages.
 		if f.Kind != configfile.Manifest || isShim(f.Path) || strings.EqualFold(path.Base(f.Path), "Directory.Packages.props") {
 			return
 		}
@@ -54,7 +54,7 @@ var vendorInstrumentation = &Check{
 	},
 }
 
-// vendors are the clients of an instrumentation that is not OpenTelemetry's, by ecosystem.
+// vendors are the libraries of other telemetry systems than OpenTelemetry, by ecosystem.
 var vendors = map[string][]struct {
 	vendor string
 	names  *regexp.Regexp
@@ -158,7 +158,7 @@ func vendorOf(ecosystem, name string) (string, bool) {
 	return "", false
 }
 
-// importPrefixes are packages of Python and Java by the vendor.
+// importPrefixes maps packages of Python and Java to vendors.
 var importPrefixes = map[syntax.Language][]struct{ prefix, vendor string }{
 	syntax.Python: {
 		{"opentracing", "OpenTracing"},
@@ -221,7 +221,7 @@ func isShim(file string) bool {
 	return strings.Contains(file, "shim") || strings.Contains(file, "bridge")
 }
 
-// bridges returns the vendors whose clients OpenTelemetry itself needs here: for its shims and exporters.
+// bridges returns the vendors whose libraries are needed by shims or exporters of OpenTelemetry among the dependencies.
 func bridges(dependencies []configfile.Dependency) map[string]bool {
 	bridged := map[string]bool{}
 	for _, d := range dependencies {
