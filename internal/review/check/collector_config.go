@@ -87,7 +87,7 @@ var collectorConfig = &Check{
 		"Without `memory_limiter` as the first processor, a burst of telemetry makes it run out of memory, and the telemetry that it holds is lost. " +
 		"Without batching, it sends one request for each request that it receives. The `debug` exporter at `detailed` verbosity writes all telemetry to the log of the Collector, " +
 		"with the personal data in it. `insecure_skip_verify` accepts any certificate. Without `k8s.pod.uid` telemetry cannot be joined with the pod that sent it.",
-	Fix: "Define what the pipelines use, and remove what they do not use. Replace components that were removed from the Collector by their successors. " +
+	Fix: "Define the components that the pipelines use, and remove unused components. Replace components that were removed from the Collector with their successors. " +
 		"Put `memory_limiter` first in each pipeline. Set `sending_queue: {batch: {}}` of the exporters, or put the `batch` processor last. " +
 		"Set `verbosity: basic`. Give the certificate authority as `ca_file`. On Kubernetes use the `k8sattributes` processor with `k8s.pod.uid`.",
 	Fixable: true,

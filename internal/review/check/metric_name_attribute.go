@@ -16,7 +16,7 @@ var metricNameAttribute = &Check{
 	Category: Governance,
 	Severity: Medium,
 	Rules:    []string{"MET-006"},
-	Why: "A name of the attribute registry says what the values of the attribute are. A metric with the same name is mistaken for it in queries, " +
+	Why: "The attribute registry defines the meaning of each name. In queries, a metric with the name of an attribute is mistaken for the attribute, " +
 		"and some backends keep both in one namespace.",
 	Fix: "Name the metric after what it measures: `http.server.request.duration`, not `http.request.method`. Dashboards and alerts need the new name.",
 	Source: func(p *Pass, u *instrumentation.Uses) {

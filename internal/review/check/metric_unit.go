@@ -17,7 +17,7 @@ var metricUnit = &Check{
 	Category: Governance,
 	Severity: Medium,
 	Rules:    []string{"MET-002"},
-	Why: "Without a unit nothing says whether 250 is milliseconds or bytes. Backends take axes, conversions and the suffix of names in Prometheus from it, " +
+	Why: "Without a unit, a value of 250 may be milliseconds or bytes. Backends derive axes, conversions and the suffix of names in Prometheus from the unit, " +
 		"and they expect the codes of UCUM.",
 	Fix:     "Give the instrument a unit of UCUM: `s` and `ms` for durations, `By` for bytes, `1` for ratios, `{request}` for counts of requests.",
 	Fixable: true,

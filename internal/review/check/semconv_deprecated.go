@@ -24,7 +24,7 @@ var semconvDeprecated = &Check{
 	Severity: Low,
 	Why: "Dashboards, alerts and processors are written for the current names. Services that still send a deprecated name are missing from them, " +
 		"and a query over all services has to know both names.",
-	Fix: "Rename the attribute or metric as the [registry](https://opentelemetry.io/docs/specs/semconv/registry/) says. " +
+	Fix: "Rename the attribute or metric to its successor in the [registry](https://opentelemetry.io/docs/specs/semconv/registry/). " +
 		"If queries still use the old name, send both for a while or rename it in the Collector.",
 	Fixable: true,
 	Source: func(p *Pass, u *instrumentation.Uses) {

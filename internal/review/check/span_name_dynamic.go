@@ -23,7 +23,7 @@ var spanNameDynamic = &Check{
 		"backends cannot aggregate the spans, and metrics generated from spans get one time series for each name.",
 	Fix: "Use a constant name, such as `process order`, and record the variables as attributes. A name may contain the method, the route template, " +
 		"or the name of the operation or table, because these have few values. " +
-		"The check reports a suggestion where the name of a variable stands for many values in most programs, but not in all.",
+		"The check reports a suggestion if the variable has many values in most programs, but not in all.",
 	Fixable: true,
 	Source: func(p *Pass, u *instrumentation.Uses) {
 		seen := map[[2]int]bool{}

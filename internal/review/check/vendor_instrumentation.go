@@ -19,7 +19,7 @@ var vendorInstrumentation = &Check{
 	Title:    "Instrumentation is not OpenTelemetry's",
 	Category: Governance,
 	Severity: Low,
-	Why: "OpenTracing, OpenCensus and the Jaeger clients are archived: they get no fixes. A vendor's tracer sends to that vendor only, in its own format and with its own attribute names. " +
+	Why: "OpenTracing, OpenCensus and the Jaeger clients are archived and no longer maintained. A vendor's tracer sends only to that vendor, in its own format and with its own attribute names. " +
 		"Where it runs beside OpenTelemetry, traces break at each boundary between the two.",
 	Fix: "Migrate to the OpenTelemetry API and SDK. The shims for OpenTracing and OpenCensus let both run in one process during the migration.",
 	Config: func(p *Pass, f *configfile.File) {
