@@ -23,7 +23,7 @@ func identityOf(f *check.Finding) identity {
 	return identity{f.Check.ID, f.File, f.Symbol, f.Subject}
 }
 
-// loose is the identity without the function around the place, which may have another name.
+// loose returns the identity without the symbol, because the function around the place may have been renamed.
 func (i identity) loose() identity {
 	i.symbol = ""
 	return i
@@ -33,10 +33,10 @@ func (p *place) identity() identity {
 	return identity{p.Check, p.Locations[0].File, p.Detail.Symbol, p.Detail.Subject}
 }
 
-// old reports whether the lines of a finding did not change, so that it is reported only if it is new.
+// old reports whether a finding is on lines that did not change. Such a finding is reported only if it is new.
 func (p *place) old() bool { return p.unchanged && !p.hidden }
 
-// reveal marks the findings that an earlier version does not have as changed.
+// reveal marks findings that the earlier version does not have as changed, so that they are reported.
 func reveal(places []*place, before []identity) {
 	left := map[identity]int{}
 	for _, id := range before {
@@ -69,8 +69,8 @@ func reveal(places []*place, before []identity) {
 	}
 }
 
-// before returns the review of the version of a changed file in the commit, under its present path. It returns nil if the
-// version cannot be reviewed; that of a new file is empty.
+// before returns the review of the committed version of a changed file, under its present path. It returns an empty
+// review for a new file, and nil if the version cannot be reviewed.
 func (r *run) before(f file) *pass {
 	r.mu.Lock()
 	review := r.earlier[f.path]
@@ -86,7 +86,8 @@ func (r *run) before(f file) *pass {
 }
 
 func (r *run) reviewBefore(f file) (p *pass) {
-	// Failures in the earlier version are no errors of the report. Constants of other files have their present values.
+	// Failures in the committed version are not errors of the report. Constants of other files have their present
+	// values.
 	p = &pass{run: &run{ctx: r.ctx, parser: r.parser, root: r.root, constants: r.constants}, file: f, checks: r.checks, report: true}
 	name, ok := r.since.before[f.path]
 	if !ok {
@@ -131,8 +132,8 @@ func (r *run) reviewBefore(f file) (p *pass) {
 	return p
 }
 
-// repositoryBefore returns what the check of the whole repository finds in the commit. It returns false if a version of a
-// changed file cannot be reviewed.
+// repositoryBefore returns the findings of a check of the whole repository in the commit. It returns false if the
+// committed version of a changed file cannot be reviewed.
 func (r *run) repositoryBefore(i int, c *check.Check) (found []identity, ok bool) {
 	present := make(map[string]bool, len(r.files))
 	changed := []file{}

@@ -21,14 +21,14 @@ import (
 // Limits of the lookup of constants.
 const (
 	maxPackages     = 2_000    // packages whose constants are read
-	maxPackageBytes = 8 << 20  // of Go files of a package
-	maxConstants    = 10_000   // of a package
+	maxPackageBytes = 8 << 20  // bytes of the Go files of a package
+	maxConstants    = 10_000   // constants of a package
 	maxOperands     = 5        // nested operators and references of a constant
 	maxGoMod        = 64 << 10 // bytes of a go.mod file
 )
 
-// constants looks up the string constants of the Go packages below a root. It reads each package once, when one of
-// its constants is asked for. It is safe for concurrent use.
+// constants looks up the string constants of the Go packages below a root. It reads each package once, when one of its
+// constants is first looked up. It is safe for concurrent use.
 type constants struct {
 	root    *os.Root
 	modules map[string]string   // directory of a go.mod file, "" for the root: path of the module
@@ -38,7 +38,7 @@ type constants struct {
 	values map[string]func() map[string]instrumentation.Constant // by directory
 }
 
-// newConstants returns the constants of the packages with some of the files.
+// newConstants returns the constants of the packages that contain the files.
 func newConstants(root *os.Root, files []file) *constants {
 	c := &constants{root: root, modules: map[string]string{}, files: map[string][]string{}, values: map[string]func() map[string]instrumentation.Constant{}}
 	for _, f := range files {
@@ -74,7 +74,8 @@ type packages struct {
 	dir string
 }
 
-// Constant looks up a constant of the directory's package, or of the packages of its module.
+// Constant looks up a constant. If module is empty, it is a constant of the directory's package, otherwise of the
+// package with this import path in the same module.
 func (p packages) Constant(module, name string) (instrumentation.Constant, bool) {
 	dir := p.dir
 	if module != "" {
@@ -87,7 +88,7 @@ func (p packages) Constant(module, name string) (instrumentation.Constant, bool)
 	return value, ok
 }
 
-// Own reports whether a package is of a module of the repository.
+// Own reports whether a package belongs to a module of the repository. known is false if the repository has no modules.
 func (p packages) Own(module string) (own, known bool) {
 	for _, m := range p.modules {
 		if rest, ok := strings.CutPrefix(module, m); ok && (rest == "" || rest[0] == '/') {
@@ -97,7 +98,7 @@ func (p packages) Own(module string) (own, known bool) {
 	return false, len(p.modules) > 0
 }
 
-// resolve returns the directory of an import path, as a file in the directory from sees it.
+// resolve returns the directory of an import path in the module of the directory from.
 func (c *constants) resolve(from, importPath string) (string, bool) {
 	for dir := from; ; dir = directory(dir) {
 		if module, ok := c.modules[dir]; ok {
@@ -160,8 +161,8 @@ func (c *constants) read(dir string) (values map[string]instrumentation.Constant
 	return values
 }
 
-// declared adds the expressions of constants, and of variables that hold an attribute key. Keys gets the names whose type
-// is the one of attribute keys.
+// declared adds the expressions of constants, and of variables that hold an attribute key. It records in keys whether a
+// name has the type of attribute keys.
 func declared(exprs map[string]ast.Expr, keys map[string]bool, g *ast.GenDecl) {
 	for _, s := range g.Specs {
 		v, ok := s.(*ast.ValueSpec)

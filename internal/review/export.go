@@ -16,12 +16,12 @@ import (
 // Limits of an exported commit.
 const (
 	maxExportedBytes = 1 << 30
-	maxExportedFiles = 100_000 // and directories
+	maxExportedFiles = 100_000 // files and directories
 )
 
-// Export writes the files of a commit below a directory of a repository, as they are stored, to the new directory to. It
-// changes nothing in the repository and executes nothing of it. scratch is a directory for git's own files, which the
-// caller removes.
+// Export writes the files that a commit has below the directory dir to the new directory to, without conversions. It
+// does not change the repository, and executes nothing that the repository configures. scratch is a directory for git's
+// own files, which the caller removes.
 func Export(ctx context.Context, dir, ref, to, scratch string) error {
 	if err := os.Mkdir(to, 0o700); err != nil {
 		return err
@@ -47,7 +47,7 @@ func Export(ctx context.Context, dir, ref, to, scratch string) error {
 	if err := g.run(ctx, list, append(slices.Clip(gittree.List), tree)...); err != nil {
 		return err
 	}
-	// A repository of its own, with the objects of the other one: its attributes take precedence over the commit's.
+	// Use a separate repository with the same objects, because its attributes take precedence over those of the commit.
 	objects, err := g.output(ctx, "rev-parse", "--git-path", "objects")
 	if err != nil {
 		return err

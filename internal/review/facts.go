@@ -18,7 +18,7 @@ import (
 // maxNames is the maximum number of services and of SDKs in a summary.
 const maxNames = 100
 
-// facts collects the telemetry of the code.
+// facts collects facts about the telemetry of the code.
 type facts struct {
 	traits    trait
 	languages map[syntax.Language]int // files
@@ -61,11 +61,11 @@ func (f *facts) add(language syntax.Language, traits trait, services []string, c
 	}
 }
 
-// dependency reports whether a dependency is an API, SDK or agent for telemetry, and records it.
+// dependency reports whether a dependency is an API, SDK or agent for telemetry, and returns its traits.
 func dependency(name string) (sdk bool, traits trait) {
 	n := strings.ToLower(name)
 	switch {
-	case strings.Contains(n, "opentelemetry") || strings.HasPrefix(n, "open-telemetry/"): // of Composer
+	case strings.Contains(n, "opentelemetry") || strings.HasPrefix(n, "open-telemetry/"): // Composer
 		traits = traitOTel
 		switch {
 		case automatic.MatchString(n):
@@ -87,7 +87,7 @@ var (
 	otherClients = regexp.MustCompile(`opentracing|opencensus|jaeger-client|zipkin|dd-?trace|elastic-apm|newrelic`)
 )
 
-// serviceNames returns the names of services that a variable gives.
+// serviceNames returns the names of services in an environment variable.
 func serviceNames(v configfile.Variable) []string {
 	switch v.Name {
 	case "OTEL_SERVICE_NAME":
@@ -102,16 +102,16 @@ func serviceNames(v configfile.Variable) []string {
 	return nil
 }
 
-// configuredServices returns the names of services that the configuration of an SDK gives.
+// configuredServices returns the names of services in the configuration of an SDK.
 func configuredServices(f *configfile.File) (names []string) {
 	resource := configfile.Get(f.YAML, "resource")
 	add := func(name string) {
-		if !strings.Contains(name, "$") { // of the environment
+		if !strings.Contains(name, "$") { // from the environment
 			names = append(names, name)
 		}
 	}
 	attributes := configfile.Get(resource, "attributes")
-	add(configfile.Text(configfile.Get(attributes, "service.name"))) // of the first versions
+	add(configfile.Text(configfile.Get(attributes, "service.name"))) // in the first versions of the format
 	for _, a := range configfile.Items(attributes) {
 		if configfile.Text(configfile.Get(a, "name")) == "service.name" {
 			add(configfile.Text(configfile.Get(a, "value")))
@@ -179,7 +179,7 @@ func (i *Instrumentation) text() string {
 	return code
 }
 
-// and joins words.
+// and joins words: "a, b and c".
 func and(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")

@@ -39,10 +39,11 @@ type text struct {
 type shownLine struct {
 	text          string
 	length        int // of the line in the file
-	before, after int // bytes at the begin and at the end that are the same in the file
+	before, after int // number of bytes at the start and at the end that are the same in the file
 }
 
-// newText returns a file with findings. It fails only with the error of the context.
+// newText returns a file with its lines, and each line without sensitive data. The only possible error is that of the
+// context.
 func newText(ctx context.Context, source []byte, found []check.Finding) (*text, error) {
 	t := &text{source: source, lines: lineStarts(source)}
 	clean, err := redact.Clean(ctx, strings.Split(string(masked(source, found)), "\n"))
@@ -74,7 +75,7 @@ func lineStarts(source []byte) []int {
 	return starts
 }
 
-// masked returns a text with *** in place of the secrets among its findings, on lines of the same numbers.
+// masked returns a source with *** in place of the secrets that its findings report. It keeps line breaks.
 func masked(source []byte, found []check.Finding) []byte {
 	var secrets [][2]int
 	for i := range found {
@@ -98,7 +99,7 @@ func masked(source []byte, found []check.Finding) []byte {
 	return append(b, source[done:]...)
 }
 
-// within returns the range of a finding in its file.
+// within returns the range of a finding, limited to its file.
 func within(f *check.Finding, source []byte) (start, end int) {
 	start = min(max(f.Start, 0), len(source))
 	return start, min(max(f.End, start), len(source))
@@ -166,7 +167,8 @@ func newPlace(f *check.Finding, t *text) *place {
 
 func clean(s string, limit int) string { return check.Cut(sensitive.Clean([]byte(s)), limit) }
 
-// excerpt returns the line of start without sensitive data, or the part of a long line around it, and the range in it.
+// excerpt returns the line of start without sensitive data, and the marked range in it. Of a long line, it returns the
+// part around start.
 func (t *text) excerpt(start, end int) (code string, mark, markEnd int) {
 	line, _ := t.position(start)
 	l := &t.shown[line-1]
@@ -184,7 +186,7 @@ func (t *text) excerpt(start, end int) (code string, mark, markEnd int) {
 	return l.text[from:to], mark - from, max(mark, min(markEnd, to)) - from
 }
 
-// at returns where an offset in the line of the file is in the text: the first and the last byte that it may be.
+// at returns the first and the last offset in the text that may stand for an offset in the line of the file.
 func (l *shownLine) at(offset int) (first, last int) {
 	offset = min(offset, l.length)
 	end := len(l.text) - (l.length - offset)
@@ -200,9 +202,9 @@ func (l *shownLine) at(offset int) (first, last int) {
 // line returns the first line of the finding.
 func (p *place) line() int { return p.Locations[0].Line }
 
-// settle sorts findings, removes those that say the same of a place twice, such as of a variable of several services in YAML,
-// and sets the ids. Findings that are hidden
-// or unchanged count for the ids of the others and are removed.
+// settle sorts findings, removes duplicates, hidden and unchanged findings, and sets the ids. Findings at one place are
+// duplicates if they have the same subject or summary, such as for a variable of several services in YAML. Hidden and
+// unchanged findings count for the ids of other findings.
 func settle(places []*place) []Finding {
 	slices.SortStableFunc(places, func(a, b *place) int {
 		return cmp.Or(cmp.Compare(a.Locations[0].File, b.Locations[0].File), cmp.Compare(a.line(), b.line()),

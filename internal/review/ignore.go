@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// pattern is one line of a .gitignore file. It matches bytes, as in Git. Character classes with names ([[:alpha:]]) never match.
+// pattern is one line of a .gitignore file. It matches bytes, as in Git. Character classes with names ([[:alpha:]])
+// never match.
 type pattern struct {
 	elements []glob // of the path
 	base     string // directory of the file below the root, "" for the root
@@ -21,8 +22,8 @@ type pattern struct {
 type glob struct {
 	text    string
 	literal string // the end of the names that match
-	star    bool   // any text may stand before literal
-	special bool   // it has more than literal and star
+	star    bool   // any text may precede literal
+	special bool   // it has other special characters
 }
 
 func newGlob(text string) glob {
@@ -65,8 +66,8 @@ func parseIgnore(text, base, above string) []pattern {
 	return patterns
 }
 
-// IsPattern reports whether Options.Ignore may have the text: a line of a .gitignore file that Git understands too. An
-// invalid pattern there matches nothing.
+// IsPattern reports whether Options.Ignore may contain the text: a line of a .gitignore file that is valid for Git as
+// well. In a .gitignore file, an invalid pattern matches nothing.
 func IsPattern(line string) bool {
 	if strings.ContainsAny(line, "\n\r") {
 		return false
@@ -74,7 +75,7 @@ func IsPattern(line string) bool {
 	return len(parseIgnore(line, "", "")) == 1 || strings.TrimSpace(line) == "" || line[0] == '#'
 }
 
-// validGlob reports whether the character classes and escapes of a glob end.
+// validGlob reports whether the character classes and escapes of a glob are complete.
 func validGlob(glob string) bool {
 	for glob != "" {
 		switch glob[0] {
@@ -96,7 +97,8 @@ func validGlob(glob string) bool {
 	return true
 }
 
-// plainSlashes returns a valid glob without escapes of slashes, which mean the same. Its character classes have none.
+// plainSlashes returns a valid glob without the backslashes before slashes, which have no effect. Character classes
+// contain no slashes.
 func plainSlashes(glob string) string {
 	if !strings.Contains(glob, `\/`) {
 		return glob
@@ -113,8 +115,8 @@ func plainSlashes(glob string) string {
 	return b.String()
 }
 
-// class reports whether the character class at the start of a glob contains a byte, and returns the rest of the glob. A class that
-// does not end in the element of the path is not ok.
+// class reports whether the character class at the start of a glob contains a byte, and returns the rest of the glob.
+// ok is false if the class does not end within the element of the path.
 func class(glob string, c byte) (contains bool, rest string, ok bool) {
 	rest = glob[1:]
 	negated := rest != "" && (rest[0] == '^' || rest[0] == '!')
@@ -146,11 +148,11 @@ func class(glob string, c byte) (contains bool, rest string, ok bool) {
 
 // matcher matches paths with patterns, in a limited number of steps: about one for each character that it compares.
 type matcher struct {
-	left int // steps
+	left int // remaining steps
 }
 
-// ignored reports whether the patterns exclude a path. The last pattern that matches decides. Without steps that are left,
-// no pattern matches.
+// ignored reports whether the patterns exclude a path. The last pattern that matches decides. Once no steps remain, no
+// pattern matches.
 func (m *matcher) ignored(patterns []pattern, name string, dir bool) bool {
 	for i := len(patterns) - 1; i >= 0 && m.left > 0; i-- {
 		if p := &patterns[i]; m.match(p, name, dir) {
@@ -174,7 +176,7 @@ func (m *matcher) match(p *pattern, name string, dir bool) bool {
 		name = path.Join(p.above, name)
 		m.left -= len(name) / 8
 	}
-	// The shortest path for each "**", and the next longer one for the last "**" if the rest does not match.
+	// Try the shortest path for each "**", and the next longer one for the last "**" if the rest does not match.
 	elements := p.elements
 	var after []glob // the elements after the last "**"
 	var from string  // the path that they are compared with

@@ -14,8 +14,8 @@ type Report struct {
 	Instrumentation Instrumentation `json:"instrumentation"`
 	Findings        []Finding       `json:"findings"` // by file, line, check
 	Files           Files           `json:"files"`
-	// Errors are files that could not be read, parsed or checked, and limits that were reached, by file. With an error,
-	// the report is partial.
+	// Errors holds failures to read, parse or check a file, and limits that were reached, by file. A report with an
+	// error is partial.
 	Errors []Error `json:"errors"`
 	// Checks are the checks that ran.
 	Checks []*check.Check `json:"-"`
@@ -24,10 +24,10 @@ type Report struct {
 // Instrumentation describes the telemetry of the code.
 type Instrumentation struct {
 	OTelPresent  bool     `json:"otel_present"`
-	Signals      []string `json:"signals"`               // of OpenTelemetry: traces, metrics, logs
+	Signals      []string `json:"signals"`               // signals of OpenTelemetry: traces, metrics, logs
 	DetectedSDKs []string `json:"detected_sdks"`         // packages of the manifests, "name version"
 	Types        []string `json:"instrumentation_types"` // manual, library, automatic, vendor
-	Languages    []string `json:"languages"`             // the most files first
+	Languages    []string `json:"languages"`             // by number of files, the largest first
 	Services     []string `json:"services"`              // values of service.name
 	Summary      string   `json:"summary_text"`
 }
@@ -35,7 +35,7 @@ type Instrumentation struct {
 // Files counts the files below the root, without those that .gitignore excludes.
 type Files struct {
 	Read            int            `json:"read"`
-	Parsed          int            `json:"parsed"` // of those that were read
+	Parsed          int            `json:"parsed"` // files of Read that were parsed
 	Skipped         int            `json:"skipped"`
 	SkippedByReason map[string]int `json:"skipped_by_reason"`
 }
@@ -47,17 +47,17 @@ type Error struct {
 	Message string `json:"message"`
 }
 
-// Covers reports whether the report has all findings of a check in a file: it has no error that concerns both.
+// Covers reports whether the report has all findings of a check in a file: it has no error for both.
 func (r *Report) Covers(file, check string) bool {
 	return !slices.ContainsFunc(r.Errors, func(e Error) bool {
 		return (e.File == "" || e.File == "." || e.File == file || strings.HasPrefix(file, e.File+"/")) && (e.Check == "" || e.Check == check)
 	})
 }
 
-// Finding is one place that a check reports.
+// Finding is a place in a file that a check reports.
 type Finding struct {
-	// ID is "otel-" and 12 hexadecimal digits. It stays while the check, the path, the symbol around the place and the
-	// subject stay, and no equal finding appears before it in the file.
+	// ID is "otel-" and 12 hexadecimal digits. It stays the same as long as the check, the path, the symbol around the
+	// place and the subject stay the same, and no equal finding appears before it in the file.
 	ID           string         `json:"finding_id"`
 	Check        string         `json:"check"`
 	Rules        []string       `json:"rules"`

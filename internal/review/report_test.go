@@ -35,7 +35,7 @@ func TestSDKConfigurationIsOpenTelemetry(t *testing.T) {
 	require.True(t, r.Instrumentation.OTelPresent)
 }
 
-// TestManifestsAreOpenTelemetry: manifests of all ecosystems name the SDKs.
+// TestManifestsAreOpenTelemetry checks that the manifests of all ecosystems show the SDKs.
 func TestManifestsAreOpenTelemetry(t *testing.T) {
 	for _, c := range []struct {
 		file, text  string
@@ -62,7 +62,7 @@ func TestManifestsAreOpenTelemetry(t *testing.T) {
 	}
 }
 
-// TestConfiguredServices: the configuration of an SDK names its service.
+// TestConfiguredServices checks that the configuration of an SDK shows its service.
 func TestConfiguredServices(t *testing.T) {
 	for text, want := range map[string][]string{
 		"attributes:\n  - {name: service.name, value: shop}":                     {"shop"},

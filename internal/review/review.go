@@ -27,34 +27,35 @@ import (
 
 // Limits of a review.
 const (
-	maxBytes       = 1 << 30  // of the files that are read
-	maxConfigBytes = 16 << 20 // of configuration files, which stay in memory until the end
+	maxBytes       = 1 << 30  // of all files
+	maxConfigBytes = 16 << 20 // of configuration files, which stay in memory for the whole review
 	maxFindings    = 10_000
 	maxKept        = 500_000 // values that checks keep for the whole repository
 	maxErrors      = 100
-	maxRelated     = 100 // texts of Check.Related to look for in a file
+	maxRelated     = 100 // texts of Check.Related to search for in a file
 )
 
 // Options are the options of a review. Their JSON form is the input of `assay review-worker`.
 type Options struct {
 	Root  string   `json:"root"`            // directory; nothing outside of it is read
-	Paths []string `json:"paths,omitempty"` // files and directories below the root, with slashes; none is the root
-	// Since is a Git reference. Only findings on lines that changed since then are reported, and those that the changes of
-	// other lines introduce.
+	Paths []string `json:"paths,omitempty"` // files and directories below the root, with slashes; empty: the root
+	// Since is a Git reference. If it is set, the report has only findings on lines that changed since then, and
+	// findings that the changes introduce on other lines.
 	Since   string   `json:"since,omitempty"`
-	Only    []string `json:"only,omitempty"`    // checks to run; none is all
-	Disable []string `json:"disable,omitempty"` // checks not to run
-	Ignore  []string `json:"ignore,omitempty"`  // patterns of .gitignore for files not to review
+	Only    []string `json:"only,omitempty"`    // checks to run; empty: all
+	Disable []string `json:"disable,omitempty"` // checks to skip
+	Ignore  []string `json:"ignore,omitempty"`  // patterns as in .gitignore for files to skip
 
-	// Cache is a directory for the compiled grammars of the languages other than Go, "" for none. Only the user of this
-	// process may be able to write it: its content is executed.
+	// Cache is a directory for the compiled grammars of the languages other than Go, "" for none. The process executes
+	// its content, so no other user may be able to write to it.
 	Cache string `json:"cache,omitempty"`
-	// Parser has these grammars; nil: Run loads them when it needs them.
+	// Parser holds these grammars. If it is nil, Run loads them when it needs them.
 	Parser *treesitter.Parser `json:"-"`
 
-	// Progress is called with the number of files that are done and their total, by several goroutines. It may be nil.
+	// Progress is called with the number of files that are done and their total. Several goroutines call it at the same
+	// time. It may be nil.
 	Progress func(done, total int) `json:"-"`
-	// Checks are the checks to choose from; nil is all.
+	// Checks are the checks to choose from; nil: all.
 	Checks []*check.Check `json:"-"`
 }
 
@@ -71,7 +72,7 @@ func Run(ctx context.Context, opt Options) (*Report, error) {
 	if err != nil {
 		return nil, InputError{err}
 	}
-	// OpenRoot would wait for a writer of a named pipe.
+	// Check the type first: OpenRoot would block on a named pipe.
 	if info, err := os.Stat(opt.Root); err == nil && !info.IsDir() {
 		return nil, InputError{fmt.Errorf("%s is not a directory", opt.Root)}
 	}
@@ -155,7 +156,7 @@ type run struct {
 	constants *constants
 	progress  func(done, total int)
 
-	mu      sync.Mutex // of the next fields
+	mu      sync.Mutex // guards the fields below
 	skipped map[string]int
 	errors  []Error
 	dropped int // errors beyond maxErrors
@@ -170,7 +171,7 @@ type run struct {
 	configs []*configfile.File
 	size    int // of configs
 	facts   facts
-	earlier map[string]func() *pass // of changed files, by path
+	earlier map[string]func() *pass // reviews of the committed versions of changed files, by path
 }
 
 // note adds an error to the report.
@@ -187,7 +188,7 @@ func (r *run) add(e Error) {
 	r.errors = append(r.errors, e)
 }
 
-// limit records, once, that a limit was reached.
+// limit records that a limit was reached, once for each message.
 func (r *run) limit(message string) {
 	r.mu.Lock()
 	reached := r.limits[message]
@@ -201,8 +202,8 @@ func (r *run) limit(message string) {
 	}
 }
 
-// review reads and checks the files, then the whole repository. With a reference, it parses files that did not change
-// only for checks of the whole repository that kept something of a file that did.
+// review checks the files, then the whole repository. With Options.Since, it parses an unchanged source file only for
+// the checks of the whole repository that need it.
 func (r *run) review(ctx context.Context) error {
 	for i := range r.checks {
 		r.kept[i] = map[int][]any{}
@@ -240,10 +241,10 @@ func (r *run) review(ctx context.Context) error {
 type relation struct {
 	check *check.Check
 	all   bool
-	texts [][]byte // a file needs one of them
+	texts [][]byte // the file has to contain one of them
 }
 
-// relations returns the unchanged files that the checks need, after the files with a change have been read.
+// relations returns which unchanged files the checks need. The changed files must have been reviewed.
 func (r *run) relations() []relation {
 	config := slices.ContainsFunc(r.configs, func(c *configfile.File) bool { return len(r.since.changes[c.Path]) > 0 })
 	var relations []relation
@@ -273,7 +274,7 @@ func (r *run) relations() []relation {
 	return relations
 }
 
-// needed returns the checks of the whole repository that need a source file without a change.
+// needed returns the checks of the whole repository that need an unchanged source file.
 func (r *run) needed(source []byte) []*check.Check {
 	var checks []*check.Check
 	for _, n := range r.related {
@@ -284,7 +285,7 @@ func (r *run) needed(source []byte) []*check.Check {
 	return checks
 }
 
-// each reviews files on all processors. It begins no file when a limit was reached.
+// each reviews files on all processors. It starts no file after a limit was reached.
 func (r *run) each(ctx context.Context, files []int, checks []*check.Check, report bool) error {
 	var group errgroup.Group
 	group.SetLimit(runtime.GOMAXPROCS(0))
@@ -317,9 +318,9 @@ func (r *run) full() bool {
 	r.mu.Unlock()
 	switch {
 	case size > maxBytes:
-		r.limit(fmt.Sprintf("the files have more than %d bytes: the others are not read", maxBytes))
+		r.limit(fmt.Sprintf("the files have more than %d bytes: the remaining files are not read", maxBytes))
 	case findings > maxFindings:
-		r.limit(fmt.Sprintf("more than %d findings: the others are not reported", maxFindings))
+		r.limit(fmt.Sprintf("more than %d findings: the remaining findings are not reported", maxFindings))
 	default:
 		return false
 	}
@@ -373,14 +374,14 @@ type pass struct {
 	file   file
 	source []byte
 	checks []*check.Check
-	report bool // findings, not only the data that checks keep
+	report bool // report findings, and do not only keep values
 
 	parsed  bool
 	found   []check.Finding
 	configs []*configfile.File
 	kept    map[*check.Check][]any
 	traits  trait
-	names   []string // of services
+	names   []string // names of services
 
 	identities []identity // of findings in an earlier version
 }
@@ -432,7 +433,7 @@ func (p *pass) sourceFile() {
 
 func (p *pass) config() {
 	var err error
-	if p.configs, err = configfile.Parse(p.file.path, p.source); err != nil && !bytes.Contains(p.source, []byte("{{")) { // a template is no YAML
+	if p.configs, err = configfile.Parse(p.file.path, p.source); err != nil && !bytes.Contains(p.source, []byte("{{")) { // a template is not YAML
 		p.run.note(p.file.path, "cannot parse the file: "+err.Error())
 	}
 	p.parsed = slices.ContainsFunc(p.configs, func(f *configfile.File) bool { return f.Kind != configfile.Template })
@@ -483,8 +484,8 @@ func (p *pass) finish() {
 	r.facts.add(p.file.language, p.traits, p.names, p.configs)
 }
 
-// locate returns the places of the findings in a file, with those hidden that are suppressed and those on lines that did not
-// change unchanged. There are none after the end of the context.
+// locate returns the places of the findings in a file. It marks suppressed findings as hidden, and findings on lines
+// that did not change as unchanged. It returns nil after the end of the context.
 func (r *run) locate(name string, source []byte, found []check.Finding) []*place {
 	if len(found) == 0 {
 		return nil
@@ -504,7 +505,7 @@ func (r *run) locate(name string, source []byte, found []check.Finding) []*place
 	return places
 }
 
-// repository runs the check of the whole repository.
+// repository runs a check of the whole repository.
 func (r *run) repository(i int, c *check.Check) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -532,7 +533,7 @@ func (r *run) repository(i int, c *check.Check) {
 	r.places = append(r.places, places...)
 }
 
-// examine returns the findings of the check of a whole repository, by file.
+// examine returns the findings of a check of the whole repository, by file.
 func examine(c *check.Check, kept []any, configs []*configfile.File) map[string][]check.Finding {
 	found := map[string][]check.Finding{}
 	n := 0
@@ -552,7 +553,7 @@ func (r *run) report() *Report {
 	findings := settle(r.places)
 	if len(findings) > maxFindings {
 		findings = findings[:maxFindings]
-		r.limit(fmt.Sprintf("more than %d findings: the others are not reported", maxFindings))
+		r.limit(fmt.Sprintf("more than %d findings: the remaining findings are not reported", maxFindings))
 	}
 	if r.keptN >= maxKept || r.size >= maxConfigBytes {
 		r.limit("the repository is too large for checks of the whole repository: their findings are incomplete")

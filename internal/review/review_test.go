@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// named reports each call of a function named like the check, with its first argument as subject.
+// named returns a check that reports each call of a function named like the check, with its first argument as subject.
 func named(id string) *check.Check {
 	return &check.Check{
 		ID: id, Title: "Call of " + id, Category: check.Volume, Severity: check.Medium, Rules: []string{"SPA-003"}, Why: "why", Fix: "fix",
@@ -45,7 +45,8 @@ func named(id string) *check.Check {
 	}
 }
 
-// repository reports each file in which a function of this name is called, if another file calls it as well.
+// repository returns a check that reports each file in which a function of this name is called, if another file calls
+// it as well.
 func repository(id string) *check.Check {
 	type use struct {
 		file       string
@@ -135,12 +136,12 @@ func TestRun(t *testing.T) {
 	require.Equal(t, &Detail{Column: 2, EndLine: 7, EndColumn: 5, Code: "\tspan(", Mark: 1, MarkEnd: 6, Subject: "z", Symbol: "handle"}, f.Detail)
 
 	again := review(t, Options{Root: dir, Checks: []*check.Check{named("span"), named("event")}})
-	r.Checks, again.Checks = nil, nil // functions do not compare
+	r.Checks, again.Checks = nil, nil // functions cannot be compared
 	require.Equal(t, r, again)
 }
 
-// TestSecrets: what a report says of a place has no secret of its line, neither what another finding is about nor one that
-// no check reports.
+// TestSecrets checks that no text of a report contains a secret of its line, whether another finding reports the secret
+// or none does.
 func TestSecrets(t *testing.T) {
 	const secret, vendor = "Zq8Lk2mN4pR6tV8xB1cD3fG5", "ghp_1a2B3c4D5e6F7g8H9i0J1k2L3m4N5o6P7q8R"
 	goFile := func(body string) string {
@@ -271,7 +272,7 @@ func TestPanicIsAnErrorOfTheFile(t *testing.T) {
 	require.Equal(t, []Error{{Check: "event", Message: "the check event failed: defect"}, {File: "b.go", Message: "the review of this file failed: defect"}}, r.Errors)
 }
 
-// TestTooComplex has a check whose work grows with the square of a file. What it found is left out.
+// TestTooComplex runs a check whose work grows with the square of the size of a file. Its findings are left out.
 func TestTooComplex(t *testing.T) {
 	c := named("span")
 	c.Source = func(p *check.Pass, u *instrumentation.Uses) {
@@ -292,7 +293,7 @@ func TestTooComplex(t *testing.T) {
 	}, r.Errors)
 }
 
-// TestUnparsed reviews the rest of files with errors and names these, but not tests.
+// TestUnparsed reviews the rest of files with syntax errors. The report names these files, except tests.
 func TestUnparsed(t *testing.T) {
 	files := map[string]string{"a.go": code("span()\n}\nfunc b( {"), "a_test.go": code("span("), "b.go": code("span()"), "a.py": "import opentelemetry\nspan()\ndef f(:\n"}
 	r := review(t, Options{Root: tree(t, files), Checks: []*check.Check{named("span")}})
@@ -376,7 +377,7 @@ func TestSince(t *testing.T) {
 	}
 }
 
-// TestSinceIntroduces changes lines that are not those of a finding.
+// TestSinceIntroduces checks which findings are introduced by changes of lines other than those of the findings.
 func TestSinceIntroduces(t *testing.T) {
 	const (
 		file   = "package a\n\nimport (\n\t\"context\"\n\n\t\"go.opentelemetry.io/otel\"\n\t\"go.opentelemetry.io/otel/attribute\"\n\t\"go.opentelemetry.io/otel/metric\"\n)\n\nvar tr = otel.Tracer(\"a\")\n\n"
@@ -423,7 +424,7 @@ func TestSinceIntroduces(t *testing.T) {
 	}
 }
 
-// TestSinceExecutesNothing: no program that the configuration or the attributes of a repository name is run.
+// TestSinceExecutesNothing checks that no program in the configuration or the attributes of a repository is run.
 func TestSinceExecutesNothing(t *testing.T) {
 	dir := tree(t, map[string]string{"a.go": code("span()"), ".gitattributes": "* filter=evil diff=evil\n"})
 	runGit(t, dir, "init", "-q")
@@ -454,7 +455,8 @@ func TestSinceExecutesNothing(t *testing.T) {
 	require.NoFileExists(t, proof)
 }
 
-// TestEmbeddedRepository: a directory with the committed files of a bare repository belongs to the repository around it.
+// TestEmbeddedRepository checks that a directory with the committed files of a bare repository belongs to the
+// repository around it.
 func TestEmbeddedRepository(t *testing.T) {
 	dir := tree(t, map[string]string{"svc/a.go": code("span()")})
 	runGit(t, dir, "init", "-q")
@@ -469,13 +471,14 @@ func TestEmbeddedRepository(t *testing.T) {
 	require.ErrorContains(t, Export(t.Context(), svc, "HEAD", filepath.Join(t.TempDir(), "before"), filepath.Join(t.TempDir(), "git")), "bare repository")
 }
 
-// TestExport: files are written as they are stored, whatever attributes say, also below the top and in a linked work tree.
+// TestExport checks that files are written as they are stored, whatever the attributes, also below the top and in a
+// linked work tree.
 func TestExport(t *testing.T) {
 	text := strings.Repeat("$Id$\n", 100)
 	dir := tree(t, map[string]string{"plain": text, "sub/plain": text, "sub/deep/plain": text})
 	runGit(t, dir, "init", "-q")
 	runGit(t, dir, "add", ".")
-	// git would not add a file that is not in the encoding.
+	// Git refuses to add a file that is not in its encoding.
 	attributes := filepath.Join(dir, ".gitattributes")
 	require.NoError(t, os.WriteFile(attributes, []byte("[attr]bomb text eol=crlf ident working-tree-encoding=UTF-32LE\nplain bomb filter=none\n"), 0o644))
 	runGit(t, dir, "add", ".gitattributes")
@@ -504,7 +507,7 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// TestExportLimits: a commit whose few objects are a hundred thousand directories is not exported.
+// TestExportLimits checks that a commit with few objects that expand to a hundred thousand directories is not exported.
 func TestExportLimits(t *testing.T) {
 	dir := tree(t, map[string]string{"f": "x"})
 	runGit(t, dir, "init", "-q")
@@ -551,11 +554,11 @@ func TestLimits(t *testing.T) {
 	r := review(t, Options{Root: dir, Checks: []*check.Check{c}})
 	require.LessOrEqual(t, len(r.Findings), maxFindings)
 	require.NotEmpty(t, r.Errors)
-	require.Contains(t, r.Errors[0].Message, "findings: the others are not reported")
+	require.Contains(t, r.Errors[0].Message, "findings: the remaining findings are not reported")
 	require.Equal(t, r.Findings, review(t, Options{Root: dir, Checks: []*check.Check{c}}).Findings)
 }
 
-// TestLongNames reviews code whose names are as long as its file, or longer: a text that repeats a constant.
+// TestLongNames reviews code with names as long as its file, or longer: a text that repeats a constant.
 func TestLongNames(t *testing.T) {
 	long := strings.Repeat("*", 250_000)
 	functions := ""

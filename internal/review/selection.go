@@ -9,7 +9,7 @@ import (
 	"assay/internal/review/syntax"
 )
 
-// trait is a property of a source file that its bytes show.
+// trait is a property of a source file that is visible in its bytes.
 type trait uint16
 
 // The traits. A file without any is not parsed.
@@ -20,12 +20,12 @@ const (
 	traitMetrics
 	traitLogs
 	traitLibrary   // sets up instrumentation libraries
-	traitAutomatic // sets up instrumentation of everything
+	traitAutomatic // sets up automatic instrumentation
 	traitVendor    // uses another tracer or metrics client
 )
 
-// terms has the texts of which one gives a file of a language a trait. A scan looks for each of them once, so its time
-// is linear in the file.
+// terms holds texts by language and trait. A file that contains one of the texts has the trait. A scan searches for
+// each text once, so its time is linear in the size of the file.
 var terms = func() map[syntax.Language]map[trait][][]byte {
 	javaScript := map[trait]string{
 		traitOTel:      "@opentelemetry/",

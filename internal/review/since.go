@@ -19,11 +19,11 @@ import (
 	"time"
 )
 
-// lineRange is a range of lines, from 1, both included. Where lines were removed, it is empty: first is the line after
-// them, and last the line before them.
+// lineRange is a range of lines, counted from 1, including first and last. For removed lines, it is empty: first is the
+// line after them, and last the line before them.
 type lineRange struct{ first, last int }
 
-// changes are the lines of each file, by its path below the root, that differ from a commit.
+// changes holds the lines that differ from a commit, by path below the root.
 type changes map[string][]lineRange
 
 // touch reports whether any line of a range has changed, or lines in it were removed.
@@ -36,8 +36,8 @@ type since struct {
 	git     *git
 	commit  string
 	changes changes
-	// before has the paths in the commit, from the root of the repository, of the files that have changed or are gone, by
-	// their paths below the root to review.
+	// before maps the paths of changed and removed files, below the root to review, to their paths in the commit, from
+	// the root of the repository.
 	before map[string]string
 }
 
@@ -55,16 +55,17 @@ func (s *since) read(ctx context.Context, path string) (text []byte, err error) 
 // maxChanged is the maximum number of ranges of changed lines.
 const maxChanged = 1_000_000
 
-// gitError is an error of git, or a reference that it does not get.
+// gitError is an error of git, or an invalid reference.
 type gitError struct{ error }
 
 func (e gitError) Unwrap() error { return e.error }
 
-// gitTimeout limits a git command. Configuration and references of a repository may be pipes, which git waits for.
+// gitTimeout limits a git command. The configuration and references of a repository may be named pipes, on which git
+// blocks.
 const gitTimeout = 2 * time.Minute
 
-// changedSince returns the differences between a commit and the work tree that contains the root. Files that Git does not
-// track are new.
+// changedSince returns the differences between a commit and the work tree that contains the root. Untracked files are
+// new.
 func changedSince(ctx context.Context, root, ref string) (*since, error) {
 	g := &git{root: root}
 	if err := g.filters(ctx); err != nil {
@@ -79,7 +80,7 @@ func changedSince(ctx context.Context, root, ref string) (*since, error) {
 		return nil, err
 	}
 	s := &since{git: g, commit: commit, changes: changes{}, before: map[string]string{}}
-	// The diff is of the whole repository, because a file below the root may come from outside of it.
+	// Compare the whole repository, because a file below the root may have been renamed from outside of it.
 	err = g.run(ctx, func(r io.Reader) error { return parseDiff(r, strings.TrimSuffix(string(prefix), "\n"), s) },
 		"diff", "--unified=0", "--no-color", "--no-ext-diff", "--no-textconv", "--find-renames", "--ignore-submodules=all",
 		"--no-relative", "--src-prefix=a/", "--dst-prefix=b/", commit, "--")
@@ -98,11 +99,11 @@ func changedSince(ctx context.Context, root, ref string) (*since, error) {
 	return s, nil
 }
 
-// git runs the git binary on the repository of a directory. The configuration of the system and the user is not read.
-// Of the repository's own, nothing is executed: neither hooks, monitors, filters nor diff programs, and no transport.
+// git runs the git binary on the repository of a directory. It does not read the configuration of the system and the
+// user. It executes nothing that the repository configures: no hooks, monitors, filters, diff programs or transports.
 type git struct {
 	root    string
-	config  [][2]string // names and values that override the repository's
+	config  [][2]string // names and values that override those of the repository
 	env     []string
 	timeout time.Duration // of a command; default gitTimeout
 }
@@ -136,7 +137,7 @@ var hardened = [][2]string{
 	{"protocol.allow", "never"},
 	{"submodule.recurse", "false"},
 	{"safe.directory", "*"}, // nothing of the repository is executed, so its owner does not matter
-	// A directory of a work tree that has the files of a bare repository is no repository.
+	// Do not accept a bare repository in a directory of the work tree.
 	{"safe.bareRepository", "explicit"},
 }
 
@@ -238,12 +239,12 @@ func (l *limited) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// parseDiff adds the changed lines of the files with a prefix, by the rest of their paths, of a diff without context, and
-// where these files were before.
+// parseDiff adds the changed lines of a diff without context to s, and the former paths of its files. It reads only
+// files whose path begins with prefix, and removes the prefix.
 func parseDiff(r io.Reader, prefix string, s *since) error {
 	lines := bufio.NewReaderSize(r, 64<<10)
 	file, before := "", ""
-	ranges, content := 0, 0 // content is the number of lines of the hunk to come
+	ranges, content := 0, 0 // content is the number of remaining lines of the hunk
 	for {
 		line, more, err := lines.ReadLine()
 		if errors.Is(err, io.EOF) {
@@ -298,7 +299,7 @@ func parseDiff(r io.Reader, prefix string, s *since) error {
 	}
 }
 
-// diffName returns the path in "b/path", which follows "+++ ", "" for none.
+// diffName returns the path in the header of a file, such as path for "b/path", or "" if it has no such prefix.
 func diffName(s, prefix string) string {
 	s = strings.TrimSuffix(s, "\t")
 	if strings.HasPrefix(s, `"`) {
@@ -315,7 +316,7 @@ func diffName(s, prefix string) string {
 	return name
 }
 
-// hunk matches the header of a hunk, "@@ -a,b +c,d @@". A count that is absent is 1.
+// hunk matches the header of a hunk, "@@ -a,b +c,d @@". A missing count is 1.
 var hunk = regexp.MustCompile(`^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@`)
 
 // parseHunk parses the header of a hunk. It returns b, c and d. If d is 0, c is the line before the hunk.

@@ -45,7 +45,7 @@ func TestParseDiffBelow(t *testing.T) {
 	require.Equal(t, map[string]string{"b.go": "a.go", "d.go": "sub/d.go"}, got.before)
 }
 
-// FuzzDiff: ranges are of lines.
+// FuzzDiff checks that ranges are valid ranges of lines.
 func FuzzDiff(f *testing.F) {
 	f.Add([]byte("--- a/a.go\n+++ b/a.go\n@@ -3 +3,2 @@ func x() {\n-old\n+new\n+new\n"))
 	f.Add([]byte("+++ \"b/\\303\\274\"\n@@ -0,0 +1 @@\n"))

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestGitEnds has a configuration that includes a pipe, which nothing writes to.
+// TestGitEnds includes a named pipe in the configuration, to which nothing is written.
 func TestGitEnds(t *testing.T) {
 	dir := tree(t, map[string]string{"a.go": code("span()")})
 	runGit(t, dir, "init", "-q")

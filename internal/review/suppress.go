@@ -14,8 +14,8 @@ import (
 // marker begins a suppression in a comment: `assay-ignore: span-noise, context-lost`. Text after the names is a reason.
 const marker = "assay-ignore:"
 
-// suppressed returns the names of the suppressed checks of a file by line. A source file with a marker is parsed for its
-// comments.
+// suppressed returns the names of the suppressed checks of a file by line. A source file with a marker is parsed for
+// its comments.
 func (r *run) suppressed(name string, source []byte) map[int][]string {
 	if !bytes.Contains(source, []byte(marker)) {
 		return nil
@@ -57,7 +57,7 @@ func suppressions(source []byte, comment func(at int) bool) map[int][]string {
 	}
 }
 
-// maxSuppression is the maximum number of bytes before and after the marker in its line that count.
+// maxSuppression is the maximum number of bytes before and after a marker that are read from its line.
 const maxSuppression = 1 << 10
 
 // inComment reports whether an offset is in one of the comments, which are in the order of the source.
@@ -66,8 +66,8 @@ func inComment(comments []syntax.Comment, at int) bool {
 	return i > 0 && at < comments[i-1].End
 }
 
-// inLineComment reports whether an offset in a file without a tree is in a comment: whether one begins before it in its
-// line, outside of quotation marks.
+// inLineComment reports whether an offset in a file without a tree is in a comment: a comment begins before it in the
+// same line, outside of quotation marks.
 func inLineComment(source []byte, at int) bool {
 	begin := max(0, at-maxSuppression)
 	begin += bytes.LastIndexByte(source[begin:at], '\n') + 1
@@ -94,7 +94,8 @@ func inLineComment(source []byte, at int) bool {
 	return false
 }
 
-func letter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' } // before an apostrophe
+// letter reports whether a byte is a letter. A quotation mark after a letter is an apostrophe.
+func letter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
 // checkNames matches the names at the start of a text, separated by commas, and checkName one of them.
 var (

@@ -39,7 +39,7 @@ func TestSuppressed(t *testing.T) {
 	require.Equal(t, []string{"a.go:12 span", "a.go:13 span"}, at(r))
 }
 
-// TestSuppressedInStrings: a suppression is in a comment of the language.
+// TestSuppressedInStrings checks that a suppression counts only in a comment of the language.
 func TestSuppressedInStrings(t *testing.T) {
 	for name, source := range map[string]string{
 		"string.go":   code("span(\"// assay-ignore: span\")"),
@@ -59,7 +59,7 @@ func TestSuppressedInStrings(t *testing.T) {
 	}
 }
 
-// FuzzSuppressions: lines are those of the source or the one after it.
+// FuzzSuppressions checks that suppressed lines are those of the source or the line after it.
 func FuzzSuppressions(f *testing.F) {
 	f.Add([]byte("// assay-ignore: a, b\n"))
 	f.Add([]byte("#assay-ignore:assay-ignore: x"))

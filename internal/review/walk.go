@@ -28,7 +28,7 @@ const (
 	maxPath     = 4096      // bytes of a path
 	maxPatterns = 5_000     // patterns of all .gitignore files that apply to one directory
 	maxIgnore   = 256 << 10 // bytes of a .gitignore file
-	maxMatching = 1 << 30   // steps of reading and matching the patterns of all .gitignore files, and of those of the settings
+	maxMatching = 1 << 30   // steps for the patterns of all .gitignore files, and as many for the patterns of the settings
 	maxFileSize = 512 << 10
 )
 
@@ -50,7 +50,7 @@ type walk struct {
 	note    func(file, message string)
 }
 
-// errLimit ends a walk that has reached a limit. The walk has noted it.
+// errLimit ends a walk that has reached a limit. The walk has reported the limit with note.
 var errLimit = errors.New("limit reached")
 
 func newWalk(root *os.Root, ignore []string, note func(file, message string)) *walk {
@@ -59,7 +59,7 @@ func newWalk(root *os.Root, ignore []string, note func(file, message string)) *w
 	return w
 }
 
-// list walks the paths and leaves the files in the order of their paths. A path that cannot be read is an error.
+// list walks the paths and sorts the files by path. It returns an error for a path that cannot be read.
 func (w *walk) list(ctx context.Context, paths []string) error {
 	for _, p := range paths {
 		info, err := w.root.Lstat(filepath.FromSlash(p))
@@ -85,8 +85,8 @@ func (w *walk) list(ctx context.Context, paths []string) error {
 	return nil
 }
 
-// ListFiles returns the paths of the files that a review reads, sorted; with tests, those of tests, documentation, examples
-// and fixtures as well.
+// ListFiles returns the sorted paths of the files that a review reads. With tests, it includes tests, documentation,
+// examples and fixtures.
 func ListFiles(ctx context.Context, root *os.Root, ignore []string, tests bool) ([]string, error) {
 	w := newWalk(root, ignore, func(string, string) {})
 	w.tests = tests
@@ -101,7 +101,7 @@ func Skipped(name string, text []byte) string {
 	return cmp.Or(skipInside(name), skipName(name), skipContent(syntax.LanguageOf(name), text))
 }
 
-// skipInside returns why the directories of a path are not reviewed, or "".
+// skipInside returns why the files in a directory of a path are not reviewed, or "".
 func skipInside(name string) string {
 	for dir := path.Dir(name); dir != "." && dir != "/"; dir = path.Dir(dir) {
 		if reason := skipDirectory(dir); reason != "" {
@@ -179,7 +179,7 @@ func (w *walk) read(ctx context.Context, dir string) ([]fs.DirEntry, error) {
 		some, err := f.ReadDir(1000)
 		entries = append(entries, some...)
 		if w.entries += len(some); w.entries > maxEntries {
-			w.note("", fmt.Sprintf("more than %d files and directories: the others are not read", maxEntries))
+			w.note("", fmt.Sprintf("more than %d files and directories: the remaining files are not read", maxEntries))
 			return nil, errLimit
 		}
 		if errors.Is(err, io.EOF) {
@@ -207,7 +207,7 @@ func (w *walk) file(name string, size int64, reason string) error {
 	}
 	switch {
 	case reason != "":
-	case !utf8.ValidString(name): // in JSON it would be another name, maybe that of another file
+	case !utf8.ValidString(name): // JSON would change the name, possibly to that of another file
 		reason = skipEncoding
 	case size > maxFileSize:
 		reason = skipLarge
@@ -217,7 +217,7 @@ func (w *walk) file(name string, size int64, reason string) error {
 		return nil
 	}
 	if len(w.files) >= maxFiles {
-		w.note("", fmt.Sprintf("more than %d files: the others are not read", maxFiles))
+		w.note("", fmt.Sprintf("more than %d files: the remaining files are not read", maxFiles))
 		return errLimit
 	}
 	w.files = append(w.files, file{path: name, language: syntax.LanguageOf(name)})
@@ -239,14 +239,14 @@ func (w *walk) patterns(dir string, outer []pattern) []pattern {
 	w.match.files.left -= len(text) + len(outer)
 	all := append(slices.Clip(outer), parseIgnore(string(text), base, "")...)
 	if len(all) > maxPatterns {
-		w.note(name, fmt.Sprintf("more than %d patterns: the others do not apply", maxPatterns))
+		w.note(name, fmt.Sprintf("more than %d patterns: the remaining patterns do not apply", maxPatterns))
 		all = all[:maxPatterns]
 	}
 	return all
 }
 
-// above returns the patterns of the .gitignore files above a directory, up to the top of its Git work tree. There are
-// none if it is in no work tree.
+// above returns the patterns of the .gitignore files above a directory, up to the top of its Git work tree. It returns
+// nil outside of a work tree.
 func above(root, dir string) []pattern {
 	at, err := filepath.Abs(filepath.Join(root, filepath.FromSlash(dir)))
 	if err != nil {
@@ -276,7 +276,7 @@ func above(root, dir string) []pattern {
 // errTooLarge is the error of a file that is larger than a limit.
 var errTooLarge = errors.New("the file is too large")
 
-// readFile reads a regular file below a root, of at most limit bytes.
+// readFile reads a regular file of at most limit bytes below a root.
 func readFile(root *os.Root, name string, limit int) ([]byte, error) {
 	f, err := root.Open(filepath.FromSlash(name))
 	if err != nil {
@@ -297,7 +297,7 @@ func readFile(root *os.Root, name string, limit int) ([]byte, error) {
 	return text, err
 }
 
-// cause returns the message of an error without the path that a report has already.
+// cause returns the message of an error without the path, which the report already contains.
 func cause(err error) string {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err.Error()

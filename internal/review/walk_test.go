@@ -81,7 +81,7 @@ func (c *countdown) Err() error {
 	return nil
 }
 
-// TestHostileIgnore bounds the work for patterns, and ends it with the context.
+// TestHostileIgnore checks that the work for patterns is limited, and ends with the context.
 func TestHostileIgnore(t *testing.T) {
 	files := map[string]string{".gitignore": ""}
 	for i := range 100 {
@@ -106,7 +106,7 @@ func TestHostileIgnore(t *testing.T) {
 	require.ErrorIs(t, newWalk(root, nil, func(string, string) {}).list(ctx, []string{"."}), context.Canceled)
 }
 
-// FuzzIgnore: no .gitignore file fails, and the same path gives the same answer.
+// FuzzIgnore checks that no .gitignore file makes a walk fail, and that the same path gives the same result.
 func FuzzIgnore(f *testing.F) {
 	f.Add("*.go\n!a/b.go\n/c/\n[z-a]\n\\", "a/b.go", "")
 	f.Add("**/**/**\n{{a,b},[^]]}", "a/b/c", "a")
@@ -195,7 +195,8 @@ func TestHostileTree(t *testing.T) {
 	require.Equal(t, map[string]int{skipEncoding: 1}, r.Files.SkippedByReason)
 }
 
-// TestInvalidNames: files whose path JSON would change are not listed, because it may become that of another file.
+// TestInvalidNames checks that files whose path JSON would change are not listed, because the path may become that of
+// another file.
 func TestInvalidNames(t *testing.T) {
 	dir := tree(t, map[string]string{"a\xff.js": "", "a\ufffd.js": "", "b\xff/a.js": "", "b\ufffd/a.js": "", "c\xff.png": "", "a\xff_test.go": ""})
 	root, err := os.OpenRoot(dir)
@@ -234,7 +235,7 @@ func TestUnreadable(t *testing.T) {
 	require.Equal(t, "no such file or directory", cause(&fs.PathError{Op: "open", Path: "x", Err: fmt.Errorf("no such file or directory")}))
 }
 
-// TestManyFiles: 20,000 files are read, and those beyond a limit are an error.
+// TestManyFiles checks that 20,000 files are read, and that files beyond a limit are an error.
 func TestManyFiles(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 200 {
@@ -261,7 +262,7 @@ func TestManyFiles(t *testing.T) {
 	w.files = make([]file, maxFiles-5)
 	require.NoError(t, w.list(t.Context(), []string{"."}))
 	require.Len(t, notes, 2)
-	require.Contains(t, notes[1], "the others are not read")
+	require.Contains(t, notes[1], "the remaining files are not read")
 }
 
 func TestEscapedSlash(t *testing.T) {
