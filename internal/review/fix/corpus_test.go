@@ -22,7 +22,7 @@ import (
 	"assay/internal/review"
 )
 
-// maxVerdicts is the number of findings of a check in a module up to which each has a verdict.
+// maxVerdicts is the maximum number of findings of a check in a module that each have a verdict.
 const maxVerdicts = 40
 
 // TestCorpus reviews the modules of corpus_modules.csv, which it downloads, and compares the findings with the verdicts
@@ -90,7 +90,8 @@ func rows(t *testing.T, name string) [][]string {
 	return list[1:]
 }
 
-// download returns the directory of a module of the Go module proxy or the npm registry, or of a commit of a repository.
+// download returns the directory of a module of the Go module proxy or the npm registry, or of a commit of a
+// repository.
 func download(t *testing.T, manager, module, version string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -120,8 +121,8 @@ func download(t *testing.T, manager, module, version string) string {
 	return dir
 }
 
-// parses checks a file with the parser of its language where there is one. The fixes themselves leave out what the
-// grammars do not parse.
+// parses checks a file with the parser of its language if there is one. The fixes themselves leave out files that the
+// grammars cannot parse.
 func parses(t *testing.T, name string, text []byte) error {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), path.Base(name))

@@ -31,12 +31,12 @@ type Patch struct {
 // file is a file with the fixes that are in the patch.
 type file struct {
 	patch.File
-	parses      bool // without a fix
+	parses      bool // the file parses without a fix
 	fixed, left []review.Finding
 }
 
-// Make returns the patch for the findings of a report on root that have a fix. The edits of one finding are made
-// together or not at all. The files have to be as they were when they were reviewed.
+// Make returns the patch for the findings of a report on root that have a fix. It makes all edits of a finding or none.
+// The files must be as they were when they were reviewed.
 func Make(ctx context.Context, root *os.Root, parser *treesitter.Parser, findings []review.Finding) (*Patch, error) {
 	byFile := make(map[string][]review.Finding)
 	for _, f := range findings {
@@ -68,8 +68,8 @@ func Make(ctx context.Context, root *os.Root, parser *treesitter.Parser, finding
 	return p, nil
 }
 
-// add adds the fixes of findings to those of the file that they do not overlap with. If the file would no longer parse,
-// it adds each half of the findings on its own.
+// add adds the fixes of findings that do not overlap with fixes of the file. If the file would no longer parse, it adds
+// each half of the findings separately.
 func (f *file) add(ctx context.Context, parser *treesitter.Parser, findings []review.Finding) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -87,12 +87,12 @@ func (f *file) add(ctx context.Context, parser *treesitter.Parser, findings []re
 	if err := next.Apply(); err != nil {
 		return err
 	}
-	whole := !f.parses || patch.Parses(ctx, parser, f.Path, next.After)
-	if whole && syntax.LanguageOf(f.Path) == syntax.Go {
-		whole = next.TidyGo()
+	valid := !f.parses || patch.Parses(ctx, parser, f.Path, next.After)
+	if valid && syntax.LanguageOf(f.Path) == syntax.Go {
+		valid = next.TidyGo()
 	}
 	switch half := len(findings) / 2; {
-	case whole:
+	case valid:
 		*f = next
 	case half == 0:
 		f.left = append(f.left, findings...)
@@ -115,8 +115,8 @@ func (f *file) fits(finding review.Finding) bool {
 	return !slices.ContainsFunc(f.fixed, func(other review.Finding) bool { return f.overlap(finding.Detail.Edits, other.Detail.Edits) })
 }
 
-// merge sets the edits to those of the fixes. Equal edits, such as of one import, count once. What a fix removes includes
-// the edits of others in it. Lines end as those of the file.
+// merge sets the edits from the fixes. It makes equal edits once, such as of one import, and drops edits of text that
+// another fix removes. Added lines get the line endings of the file.
 func (f *file) merge() {
 	lines := bytes.Count(f.Before, []byte("\n"))
 	returns := lines > 0 && bytes.Count(f.Before, []byte("\r\n")) == lines
@@ -149,8 +149,8 @@ func (f *file) overlap(a, b []check.Edit) bool {
 	return f.addsLines(a, b) || f.addsLines(b, a)
 }
 
-// editsOverlap reports whether edits change common bytes and neither removes what the other changes, or whether an edit that
-// indents a line meets another insertion before the line.
+// editsOverlap reports whether two edits conflict: they change common bytes and neither removes the text that the other
+// changes, or one indents a line and the other inserts text at the start of the line.
 func (f *file) editsOverlap(a, b udiff.Edit) bool {
 	switch {
 	case f.removes(a, b) || f.removes(b, a):
@@ -165,7 +165,7 @@ func (f *file) editsOverlap(a, b udiff.Edit) bool {
 	return a != b && a.Start < b.End && b.Start < a.End
 }
 
-// removes reports whether an edit removes the bytes that another one changes, or the indentation of its lines.
+// removes reports whether an edit removes the bytes that another edit changes, or the lines that it indents.
 func (f *file) removes(e, other udiff.Edit) bool {
 	switch {
 	case e.New != "" || e.Start == e.End:
@@ -176,8 +176,8 @@ func (f *file) removes(e, other udiff.Edit) bool {
 	return e.Start < other.Start && other.End < e.End || e.Start == other.Start && f.lines(e) && indents(other.New)
 }
 
-// cuts reports whether an edit of a range conflicts with an insertion: within the range, after the part of a line that it
-// removes, or in the first of the lines that it removes.
+// cuts reports whether an edit of a range conflicts with an insertion: within the range, after the part of a line that
+// the edit removes, or in the first line that it removes.
 func (f *file) cuts(e, insertion udiff.Edit) bool {
 	switch insertion.Start {
 	case e.Start:
@@ -188,7 +188,7 @@ func (f *file) cuts(e, insertion udiff.Edit) bool {
 	return e.Start < insertion.Start && insertion.Start < e.End
 }
 
-// lines reports whether the range of an edit is one of whole lines.
+// lines reports whether the range of an edit consists of whole lines.
 func (f *file) lines(e udiff.Edit) bool {
 	return (e.Start == 0 || f.Before[e.Start-1] == '\n') && e.End > 0 && f.Before[e.End-1] == '\n'
 }
@@ -196,8 +196,8 @@ func (f *file) lines(e udiff.Edit) bool {
 // indents reports whether a text is an indentation.
 func indents(text string) bool { return text != "" && strings.Trim(text, " \t") == "" }
 
-// addsLines reports whether a fix adds lines among or after those that another one indents: they would lack the
-// indentation.
+// addsLines reports whether a fix adds lines between or after lines that another fix indents. The added lines would
+// lack the indentation.
 func (f *file) addsLines(a, indenting []check.Edit) bool {
 	start, end := len(f.Before), 0
 	for _, e := range indenting {

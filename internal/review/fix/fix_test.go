@@ -71,8 +71,8 @@ func (r *repository) read(name string) string {
 	return string(text)
 }
 
-// TestExamples fixes every example of every check: a finding with a fix is gone afterwards, no other one appears, and
-// a second run changes nothing.
+// TestExamples fixes every example of every check: a fix removes its finding, causes no other finding, and a second run
+// changes nothing.
 func TestExamples(t *testing.T) {
 	examples := checktest.Examples(t)
 	for _, c := range check.All() {
@@ -116,7 +116,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// requireUntouched requires that git makes the same files of the diff, and that only lines of the diff differ.
+// requireUntouched requires that git creates the same files from the diff, and that only lines of the diff differ.
 func requireUntouched(t *testing.T, p *fix.Patch) {
 	t.Helper()
 	if len(p.Files) == 0 {
@@ -179,7 +179,8 @@ func TestMake(t *testing.T) {
 	}
 }
 
-// TestOverlaps fixes sources in which fixes touch: after each run the source parses, and after the last nothing is left.
+// TestOverlaps fixes sources in which fixes are adjacent: the source parses after each run, and no finding is left
+// after the last.
 func TestOverlaps(t *testing.T) {
 	python := func(body string) string {
 		return "from opentelemetry import trace\n\ntracer = trace.get_tracer(__name__)\n\n\ndef f(id, email, n):\n" + body
@@ -255,7 +256,7 @@ func TestOverlaps(t *testing.T) {
 	}
 }
 
-// The end of a span may lie in a part of the file that the grammar does not read.
+// TestBrokenFile checks that a span whose end may lie in a part of the file that the grammar does not parse has no fix.
 func TestBrokenFile(t *testing.T) {
 	r := newRepository(t, map[string]string{"m.py": "from opentelemetry import trace\n\ntracer = trace.get_tracer(__name__)\n\n\ndef f(n):\n    span = tracer.start_span('order')\n    if n > 2:\n        return (1 +\n  2)\n    # comment\n    span.end()\n"})
 	p, err := parser()
@@ -332,7 +333,7 @@ func TestLanguages(t *testing.T) {
 	}
 }
 
-// TestLineEnds: what a fix adds has the line ends of the file.
+// TestLineEnds checks that added lines have the line endings of the file.
 func TestLineEnds(t *testing.T) {
 	const java = "import io.opentelemetry.api.trace.Span;\n\nclass A {\n    void f() {\n        Span span = tracer.spanBuilder(\"f\").startSpan();\n        if (work()) {\n            return;\n        }\n        span.end();\n    }\n}\n"
 	for name, text := range map[string]string{"line feeds": java, "carriage returns": strings.ReplaceAll(java, "\n", "\r\n"), "both": strings.Replace(java, "\n", "\r\n", 1)} {
@@ -354,7 +355,8 @@ func TestLineEnds(t *testing.T) {
 	}
 }
 
-// A variable that only the removed attributes of several findings use would not compile.
+// TestGoVariablesStayUsed checks that fixes keep a variable that only the removed attributes of several findings use,
+// because the file would not compile.
 func TestGoVariablesStayUsed(t *testing.T) {
 	r := newRepository(t, map[string]string{"a.go": `package a
 
@@ -558,8 +560,8 @@ func TestFixes(t *testing.T) {
 	}
 }
 
-// TestContexts: a fresh context is replaced by the one at hand unless that is another one by then, or what the call opens
-// outlives the function.
+// TestContexts checks that a fix replaces a fresh context with the context at hand, unless the variable has another
+// context by then, or the result of the call outlives the function.
 func TestContexts(t *testing.T) {
 	for name, c := range map[string]struct {
 		code  string
