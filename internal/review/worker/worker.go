@@ -34,12 +34,12 @@ type Change struct {
 	Instrument instrument.Kind `json:"instrument,omitempty"`
 	Name       string          `json:"name,omitempty"` // of the repository, for Instrument; "": the name of the directory
 	Migrate    bool            `json:"migrate,omitempty"`
-	// Parse are paths of changed files. They make no change; the response lists those that do not parse.
+	// Parse holds paths of changed files to parse, instead of a change. The response lists the files that do not parse.
 	Parse []string `json:"parse,omitempty"`
-	// Boundary asks whether the files of Parse add telemetry to a boundary.
+	// Boundary requests a check that the files of Parse add telemetry to a boundary.
 	Boundary *Boundary `json:"boundary,omitempty"`
-	// List asks for the paths of the files that a review reads, and of tests, documentation, examples and fixtures, and
-	// which files with findings of Fix are configurations.
+	// List requests the paths of the files that a review reads, including tests, documentation, examples and fixtures,
+	// and the paths of configurations with findings of Fix.
 	List bool `json:"list,omitempty"`
 }
 
@@ -57,18 +57,18 @@ type Response struct {
 	*review.Report
 	Patch *fix.Patch `json:"patch,omitempty"` // nil if there is no change to make
 	Diff  []byte     `json:"diff,omitempty"`  // of the patch
-	// Broken are the paths of Change.Parse that cannot be read or parsed.
+	// Broken holds the paths of Change.Parse that cannot be read or parsed.
 	Broken []string `json:"broken,omitempty"`
 	// Lacks is why the files that can be parsed add no telemetry to Change.Boundary, "" if they do.
 	Lacks string `json:"lacks,omitempty"`
-	// Paths and Configurations are the answer to Change.List, sorted. Configurations are configurations of programs that run: no
-	// manifests and Dockerfiles.
+	// Paths and Configurations are the sorted results of Change.List. Configurations does not include manifests and
+	// Dockerfiles, because they do not configure a running program.
 	Paths          []string `json:"paths,omitempty"`
 	Configurations []string `json:"configurations,omitempty"`
 }
 
-// Serve reviews a directory and makes the patch that the request names. It changes no file. Errors come from review.Run
-// and of the packages that make the change.
+// Serve reviews a directory and makes the patch that the request names. It changes no file. It returns the errors of
+// review.Run and of the packages that make the change.
 func Serve(ctx context.Context, req *Request) (*Response, error) {
 	if !req.None() && req.Parser == nil {
 		parser, err := review.NewParser(ctx, req.Cache)
@@ -100,7 +100,7 @@ func Serve(ctx context.Context, req *Request) (*Response, error) {
 	return r, err
 }
 
-// list answers Change.List.
+// list sets the results of Change.List.
 func (r *Response) list(ctx context.Context, req *Request) error {
 	root, err := os.OpenRoot(req.Root)
 	if err != nil {
@@ -118,19 +118,19 @@ func (r *Response) list(ctx context.Context, req *Request) error {
 	return err
 }
 
-// configures reports whether a file is the configuration of something that runs.
+// configures reports whether a file configures a running program.
 func configures(root *os.Root, name string) bool {
 	text, err := patch.Read(root, name)
 	if err != nil || syntax.LanguageOf(name) != syntax.Unknown {
 		return false
 	}
-	parsed, _ := configfile.Parse(name, text) // the part that it can read
+	parsed, _ := configfile.Parse(name, text) // the part that can be parsed
 	return len(parsed) > 0 && !slices.ContainsFunc(parsed, func(f *configfile.File) bool {
 		return f.Kind == configfile.Manifest || f.Kind == configfile.Dockerfile
 	})
 }
 
-// check returns the errors in the files of Change.Parse.
+// check sets the results of Change.Parse and Change.Boundary.
 func (r *Response) check(ctx context.Context, req *Request) (err error) {
 	root, err := os.OpenRoot(req.Root)
 	if err != nil {

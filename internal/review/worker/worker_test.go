@@ -12,7 +12,7 @@ import (
 	"assay/internal/review"
 )
 
-// TestList: the answer names the files that a review reads, and those of them with findings that configure what runs.
+// TestList checks that the response has the files that a review reads, and the configurations with findings.
 func TestList(t *testing.T) {
 	const kubernetes, other = "apiVersion: v1\nkind: ConfigMap\n", "steps:\n- run: x\n"
 	configurations := map[string]string{
