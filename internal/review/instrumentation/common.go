@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
 
 	"assay/internal/review/syntax"
 	"assay/internal/rules/semconv"
@@ -235,7 +236,7 @@ func (f *finder) value(n *syntax.Node) *syntax.Node {
 // provider reports whether an expression is the result of a provider's method, such as a tracer: a call of one of the
 // methods, a variable that holds the result or has one of the types, or a variable with the word in its name.
 func (f *finder) provider(n *syntax.Node, methods []string, word string, types ...string) bool {
-	if n == nil || f.foreign(n) {
+	if n == nil || f.foreign(n) || f.own(n) {
 		return false
 	}
 	if v := f.value(n); v.Kind == syntax.Call {
@@ -250,6 +251,56 @@ func (f *finder) provider(n *syntax.Node, methods []string, word string, types .
 		return slices.Contains(types, t)
 	}
 	return named(n, word) && !named(n, "provider")
+}
+
+// own reports whether a tracer or meter is the program's own: an instance of a class that the file declares or imports
+// from a relative module, or a variable of a type that the file declares. In Java, it is also a variable of any other
+// type than OpenTelemetry's. The results of functions, and classes of modules with a name such as tracing, are not,
+// because projects wrap OpenTelemetry with these.
+func (f *finder) own(n *syntax.Node) bool {
+	if n == nil || f.File.Language == syntax.Go {
+		return false
+	}
+	if def := f.File.Definition(n); def != nil && def.Type != "" && def.Type != "var" && def.Type != "val" && !strings.Contains(def.Type, "|") {
+		module, name := f.typeOf(def.Type)
+		if module == "" && f.ownClass(name) {
+			return true
+		}
+		if f.File.Language == syntax.Java {
+			is, _ := f.apiType(def.Type)
+			return !is && (module != "" || !slices.Contains(apiTypes, name))
+		}
+	}
+	v := f.value(n)
+	if v.Kind != syntax.New && v.Kind != syntax.Call {
+		return false
+	}
+	c := v.Callee()
+	if module, name := f.origin(c); module != "" {
+		return strings.HasPrefix(module, ".") && !tracingModule.MatchString(module) && (v.Kind == syntax.New || name != "" && unicode.IsUpper(rune(name[0])))
+	}
+	return c.Kind == syntax.Name && f.ownClass(c.Text)
+}
+
+// ownClass reports whether the file declares a class that does not extend a class of OpenTelemetry.
+func (f *finder) ownClass(name string) bool {
+	for n := range f.File.Root.All(syntax.Class) {
+		if n.Text == name {
+			return !slices.ContainsFunc(n.Children, func(c *syntax.Node) bool {
+				if c.Kind != syntax.Name && c.Kind != syntax.Member {
+					return false
+				}
+				is, _ := f.apiType(f.File.Code(c))
+				return is
+			})
+		}
+	}
+	return false
+}
+
+// ownTracer reports whether an expression is a tracer of the program's own by its name or the name of its class.
+func (f *finder) ownTracer(n *syntax.Node) bool {
+	return f.own(n) && (named(n, "tracer") || named(f.value(n), "tracer"))
 }
 
 // scope returns the instrumentation scope of a tracer or meter, "" if it is not known.

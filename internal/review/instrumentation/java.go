@@ -139,7 +139,7 @@ func (j java) build(n *syntax.Node) {
 			return
 		}
 		recv, _ := calls[i].Method()
-		if j.foreign(recv) || calls[i].Arg(0) == nil {
+		if j.foreign(recv) || j.own(recv) || calls[i].Arg(0) == nil {
 			return
 		}
 		s := &Span{Start: n, Tracer: recv, Name: calls[i].Arg(0), Scope: j.scope(recv)}

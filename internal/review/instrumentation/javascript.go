@@ -94,7 +94,7 @@ func (j javaScript) start(n *syntax.Node) {
 	switch {
 	case recv != nil && (name == "startSpan" || name == "startActiveSpan") && n.Arg(0) != nil && j.tracer(recv):
 		j.startSpan(n, recv, name)
-	case javaScriptStarter.MatchString(name) && n.Arg(0) != nil:
+	case javaScriptStarter.MatchString(name) && n.Arg(0) != nil && !j.ownTracer(recv):
 		j.wrapper(n)
 	case recv == nil:
 	case javaScriptInstruments[name].Kind != "" && j.meter(recv):

@@ -91,7 +91,9 @@ func (p python) start(n *syntax.Node) {
 			return
 		}
 		if !p.provider(recv, []string{"get_tracer"}, "tracer", "Tracer") {
-			p.wrapper(n, name)
+			if !p.ownTracer(recv) {
+				p.wrapper(n, name)
+			}
 			return
 		}
 		s := &Span{Start: n, Tracer: recv, Name: argument(n, 0, "name"), Scope: p.scope(recv), Context: argument(n, 1, "context")}
