@@ -283,15 +283,26 @@ var (
 // whole returns the kind of an expression that holds a whole request, a part of one such as its headers, a
 // configuration or the environment, "" for other expressions.
 func whole(u *instrumentation.Uses, n *syntax.Node) string {
-	for range 4 {
+	for range 6 {
 		switch n.Kind {
+		case syntax.Await:
+			n = n.Children[0]
+			continue
+		case syntax.Object: // {...process.env}
+			if len(n.Children) != 1 || n.Children[0].Kind != syntax.Spread {
+				return ""
+			}
+			n = n.Children[0].Children[0]
+			continue
 		case syntax.Call:
 			recv, m := n.Method()
 			args := n.Args()
 			switch {
 			case m == "Environ" && name(recv) == "os", (m == "getenv" || m == "getProperties") && name(recv) == "System" && len(args) == 0:
 				return "the environment"
-			case bodyReaders[m] && len(args) == 0 && recv != nil && request(u, recv):
+			case bodyReaders[m] && len(args) == 0 && recv != nil && request(u, recv),
+				asyncReaders[m] && len(args) == 0 && recv != nil && u.File.Language == syntax.Python && received(u, recv),
+				m == "ReadAll" && len(args) == 1 && args[0].Kind == syntax.Member && args[0].Text == "Body" && httpRequest(u, args[0].Children[0]):
 				return "the body of a request"
 			case (m == "getCookies" || m == "Cookies") && len(args) == 0 && recv != nil && (request(u, recv) || httpRequest(u, recv)):
 				return "the cookies of a request"
@@ -342,7 +353,7 @@ func whole(u *instrumentation.Uses, n *syntax.Node) string {
 			case def != nil && def.Kind == syntax.Assign && def.Targets()[0].Text == n.Text && strings.HasPrefix(name(def.Value()), "DumpRequest"), request(u, n):
 				return "a whole request"
 			case headerMap(w, def):
-				if csvLike.any(words(u.File.Path)) || csvLike.any(w) || hides(u, n) {
+				if ownHeaders(u, n, def) || csvLike.any(words(u.File.Path)) || csvLike.any(w) || hides(u, n) {
 					return ""
 				}
 				return "a header map"
@@ -352,7 +363,7 @@ func whole(u *instrumentation.Uses, n *syntax.Node) string {
 				}
 				return "a configuration"
 			}
-			return ""
+			return wholeLocal(u, n, def)
 		case syntax.Template:
 			return ""
 		default:
@@ -360,6 +371,95 @@ func whole(u *instrumentation.Uses, n *syntax.Node) string {
 		}
 	}
 	return ""
+}
+
+// wholeLocal returns the kind of the value that a function assigns to a variable before a use, unless it removes parts of the
+// value. A request or configuration that has another name is often a part of one.
+func wholeLocal(u *instrumentation.Uses, n, def *syntax.Node) string {
+	if def == nil || def.Kind != syntax.Assign || def.Text == "+=" || def.Targets()[0].Kind != syntax.Name || def.Targets()[0].Text != n.Text ||
+		def.Start >= n.Start || n.Within(def) || hides(u, n) {
+		return ""
+	}
+	fn := def.Enclosing(syntax.Func)
+	v := def.Value().Inner(syntax.Await)
+	if fn == nil || v.Kind == syntax.Name { // bounds the depth: a value is no other variable
+		return ""
+	}
+	what := whole(u, v)
+	if what == "" || what == "a whole request" || what == "a configuration" || changed(fn, def, n) {
+		return ""
+	}
+	return what
+}
+
+// changed reports whether a function may change a value between its definition and a use: it assigns or deletes a part, or
+// passes it to a method or function as a statement.
+func changed(fn, def, use *syntax.Node) bool {
+	of := func(c *syntax.Node) bool { return c.Inner(syntax.Index, syntax.Member).Text == use.Text }
+	for c := range fn.All() {
+		if c.Start < def.End || c.Start >= use.Start {
+			continue
+		}
+		switch c.Kind {
+		case syntax.Assign:
+			if slices.ContainsFunc(c.Targets(), of) {
+				return true
+			}
+		case syntax.Call:
+			recv, m := c.Method()
+			w := words(m)
+			if recv != nil && of(recv) && setOf("pop del delete set add update clear remove setdefault").any(w) ||
+				setOf("redact mask scrub sanitize strip clean filter delete").any(w) && slices.ContainsFunc(c.Args(), of) {
+				return true
+			}
+		case syntax.Operator:
+			if (c.Text == "delete" || c.Text == "del") && slices.ContainsFunc(c.Children, of) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// ownHeaders reports whether a function fills a header map by itself and sets no credentials: headers = {}.
+func ownHeaders(u *instrumentation.Uses, n, def *syntax.Node) bool {
+	if def == nil || def.Kind != syntax.Assign || def.Value().Kind != syntax.Object || def.Enclosing(syntax.Func) == nil {
+		return false
+	}
+	harmless := func(key *syntax.Node) bool {
+		text, ok := u.Known(key)
+		return ok && sensitiveKey(text) == ""
+	}
+	if slices.ContainsFunc(def.Value().Children, func(c *syntax.Node) bool {
+		return c.Kind == syntax.Pair && !harmless(c.Children[0]) || c.Kind == syntax.Spread
+	}) {
+		return false
+	}
+	for c := range def.Enclosing(syntax.Func).All(syntax.Assign, syntax.Call) {
+		if c.Kind == syntax.Call {
+			if recv, m := c.Method(); recv != nil && recv.Text == n.Text && m == "update" || m == "assign" && c.Arg(0) != nil && c.Arg(0).Text == n.Text {
+				return false
+			}
+			continue
+		}
+		for _, t := range c.Targets() {
+			if t.Kind == syntax.Index && t.Children[0].Text == n.Text && (len(t.Children) != 2 || !harmless(t.Children[1])) ||
+				t.Kind == syntax.Member && t.Children[0].Text == n.Text && sensitiveKey(t.Text) != "" {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// asyncReaders are methods of Starlette that return the body of a request.
+var asyncReaders = setOf("json body form")
+
+// received reports whether an expression is a request that a handler gets. In Python, a variable that is named req often holds
+// the response of a client.
+func received(u *instrumentation.Uses, n *syntax.Node) bool {
+	def := u.File.Definition(n)
+	return n.Kind == syntax.Name && request(u, n) && def != nil && def.Kind == syntax.Param
 }
 
 // bodyReaders are methods that return the body of a request.
