@@ -424,6 +424,67 @@ func TestSinceIntroduces(t *testing.T) {
 	}
 }
 
+// TestSinceRenamed checks that a file from a path that a review skips is new.
+func TestSinceRenamed(t *testing.T) {
+	text := func(name string) string { return code("span()\n" + strings.Repeat(name+"()\n", 20)) }
+	dir := tree(t, map[string]string{"vendor/a.go": text("a"), "b_test.go": text("b"), "c.go.txt": text("c"), "d.go": text("d")})
+	runGit(t, dir, "init", "-q")
+	runGit(t, dir, "add", "-f", ".")
+	runGit(t, dir, "commit", "-qm", "first")
+	for from, to := range map[string]string{"vendor/a.go": "a.go", "b_test.go": "b.go", "c.go.txt": "c.go", "d.go": "e.go"} {
+		runGit(t, dir, "mv", from, to)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "b.go"), []byte(text("b")+"// changed"), 0o644))
+	r := review(t, Options{Root: dir, Since: "HEAD", Checks: []*check.Check{named("span")}})
+	require.Equal(t, []string{"a.go:6 span", "b.go:6 span", "c.go:6 span"}, at(r))
+}
+
+// TestSinceAttributes checks that neither attributes nor the configuration of a repository hide changes.
+func TestSinceAttributes(t *testing.T) {
+	for _, tt := range []struct{ attributes, name, value string }{
+		{attributes: "*.go -diff"},
+		{attributes: "*.go binary"},
+		{attributes: "* diff=evil", name: "diff.evil.binary", value: "true"},
+		{attributes: "*.go -text"},
+		{attributes: "*.go text eol=crlf"},
+		{attributes: "*.go working-tree-encoding=UTF-16"},
+		{attributes: "*.go ident"},
+		{attributes: "*.go export-ignore linguist-generated"},
+		{name: "diff.interHunkContext", value: "100"},
+		{name: "diff.context", value: "100"},
+		{name: "diff.noprefix", value: "true"},
+		{name: "diff.mnemonicPrefix", value: "true"},
+		{name: "diff.relative", value: "true"},
+		{name: "diff.orderFile", value: "none"},
+		{name: "diff.renames", value: "false"},
+		{name: "core.bigFileThreshold", value: "1"},
+		{name: "core.autocrlf", value: "true"},
+		{name: "color.ui", value: "always"},
+	} {
+		t.Run(strings.TrimSpace(tt.attributes+" "+tt.name), func(t *testing.T) {
+			lines := strings.Repeat("q()\n", 10)
+			dir := tree(t, map[string]string{"sub/a.go": code("span(1)\n" + lines + "span(2)\n" + lines + "span(3)"), "sub/b.go": code("span(1)")})
+			runGit(t, dir, "init", "-q")
+			runGit(t, dir, "add", ".")
+			runGit(t, dir, "commit", "-qm", "first")
+			files := map[string]string{
+				"sub/a.go":       code("span(1)\nspan(4)\n" + lines + "span(2)\n" + lines + "span(5)"),
+				"sub/b.go":       code("span(1)\nspan(2)"),
+				".gitattributes": tt.attributes + "\n",
+			}
+			for name, text := range files {
+				require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+			}
+			runGit(t, dir, "add", ".gitattributes")
+			if tt.name != "" {
+				runGit(t, dir, "config", tt.name, tt.value)
+			}
+			r := review(t, Options{Root: dir, Since: "HEAD", Checks: []*check.Check{named("span")}})
+			require.Equal(t, []string{"sub/a.go:7 span", "sub/a.go:29 span", "sub/b.go:7 span"}, at(r))
+		})
+	}
+}
+
 // TestSinceExecutesNothing checks that no program in the configuration or the attributes of a repository is run.
 func TestSinceExecutesNothing(t *testing.T) {
 	dir := tree(t, map[string]string{"a.go": code("span()"), ".gitattributes": "* filter=evil diff=evil\n"})

@@ -37,7 +37,7 @@ type since struct {
 	commit  string
 	changes changes
 	// before maps the paths of changed and removed files, below the root to review, to their paths in the commit, from
-	// the root of the repository.
+	// the root of the repository. It omits paths that a review skips, such as those of tests.
 	before map[string]string
 }
 
@@ -80,9 +80,10 @@ func changedSince(ctx context.Context, root, ref string) (*since, error) {
 		return nil, err
 	}
 	s := &since{git: g, commit: commit, changes: changes{}, before: map[string]string{}}
-	// Compare the whole repository, because a file below the root may have been renamed from outside of it.
+	// Compare the whole repository, because a file below the root may have been renamed from outside of it. Attributes
+	// may declare source files as binary, so compare all files as text.
 	err = g.run(ctx, func(r io.Reader) error { return parseDiff(r, strings.TrimSuffix(string(prefix), "\n"), s) },
-		"diff", "--unified=0", "--no-color", "--no-ext-diff", "--no-textconv", "--find-renames", "--ignore-submodules=all",
+		"diff", "--text", "--unified=0", "--inter-hunk-context=0", "--no-color", "--no-ext-diff", "--no-textconv", "--find-renames", "--ignore-submodules=all",
 		"--no-relative", "--src-prefix=a/", "--dst-prefix=b/", commit, "--")
 	if err != nil {
 		return nil, err
@@ -134,6 +135,7 @@ var hardened = [][2]string{
 	{"core.attributesFile", os.DevNull},
 	{"core.excludesFile", os.DevNull},
 	{"core.quotePath", "false"},
+	{"diff.orderFile", os.DevNull},
 	{"protocol.allow", "never"},
 	{"submodule.recurse", "false"},
 	{"safe.directory", "*"}, // nothing of the repository is executed, so its owner does not matter
@@ -239,11 +241,13 @@ func (l *limited) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// parseDiff adds the changed lines of a diff without context to s, and the former paths of its files. It reads only
-// files whose path begins with prefix, and removes the prefix.
+// parseDiff adds the changed lines of a diff without context to s, and the former paths of its files. All lines of a
+// file have changed if a review skips its former path. It reads only files whose path begins with prefix, and removes
+// the prefix.
 func parseDiff(r io.Reader, prefix string, s *since) error {
 	lines := bufio.NewReaderSize(r, 64<<10)
 	file, before := "", ""
+	moved := false          // from a path that a review skips
 	ranges, content := 0, 0 // content is the number of remaining lines of the hunk
 	for {
 		line, more, err := lines.ReadLine()
@@ -263,8 +267,20 @@ func parseDiff(r io.Reader, prefix string, s *since) error {
 			}
 			continue
 		}
+		if name, ok := bytes.CutPrefix(line, []byte("rename from ")); ok {
+			moved = Skipped(diffName(string(name), ""), nil) != ""
+			continue
+		}
+		if name, ok := bytes.CutPrefix(line, []byte("rename to ")); ok {
+			if rest, ok := strings.CutPrefix(diffName(string(name), ""), prefix); ok && rest != "" && moved {
+				s.changes[rest] = append(s.changes[rest], lineRange{1, maxFileSize})
+			}
+			continue
+		}
 		if name, ok := bytes.CutPrefix(line, []byte("--- ")); ok {
-			before = diffName(string(name), "a/")
+			if before = diffName(string(name), "a/"); Skipped(before, nil) != "" {
+				before = ""
+			}
 			continue
 		}
 		if name, ok := bytes.CutPrefix(line, []byte("+++ ")); ok {
