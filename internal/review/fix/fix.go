@@ -33,7 +33,12 @@ type file struct {
 	patch.File
 	parses      bool // the file parses without a fix
 	fixed, left []review.Finding
+	tried       int // total size in bytes of the versions of the file that were parsed
 }
+
+// maxTried is the maximum of file.tried. A file of the maximum size, whose fixes make it too large to parse, could
+// otherwise be parsed once for each fix.
+const maxTried = 128 * patch.MaxFile
 
 // Make returns the patch for the findings of a report on root that have a fix. It makes all edits of a finding or none.
 // The files must be as they were when they were reviewed.
@@ -69,10 +74,14 @@ func Make(ctx context.Context, root *os.Root, parser *treesitter.Parser, finding
 }
 
 // add adds the fixes of findings that do not overlap with fixes of the file. If the file would no longer parse, it adds
-// each half of the findings separately.
+// each half of the findings separately, up to maxTried.
 func (f *file) add(ctx context.Context, parser *treesitter.Parser, findings []review.Finding) error {
 	if err := ctx.Err(); err != nil {
 		return err
+	}
+	if f.tried > maxTried {
+		f.left = append(f.left, findings...)
+		return nil
 	}
 	next := *f
 	next.fixed, next.left = slices.Clone(f.fixed), slices.Clone(f.left)
@@ -87,6 +96,8 @@ func (f *file) add(ctx context.Context, parser *treesitter.Parser, findings []re
 	if err := next.Apply(); err != nil {
 		return err
 	}
+	f.tried += len(next.After)
+	next.tried = f.tried
 	valid := !f.parses || patch.Parses(ctx, parser, f.Path, next.After)
 	if valid && syntax.LanguageOf(f.Path) == syntax.Go {
 		valid = next.TidyGo()
@@ -121,18 +132,30 @@ func (f *file) merge() {
 	lines := bytes.Count(f.Before, []byte("\n"))
 	returns := lines > 0 && bytes.Count(f.Before, []byte("\r\n")) == lines
 	var all []udiff.Edit
+	seen := map[udiff.Edit]bool{}
 	for _, finding := range f.fixed {
 		for _, e := range finding.Detail.Edits {
 			if returns {
 				e.Text = strings.ReplaceAll(strings.ReplaceAll(e.Text, "\r\n", "\n"), "\n", "\r\n")
 			}
-			all = append(all, udiff.Edit{Start: e.Start, End: e.End, New: e.Text})
+			if edit := (udiff.Edit{Start: e.Start, End: e.End, New: e.Text}); !seen[edit] {
+				seen[edit] = true
+				all = append(all, edit)
+			}
 		}
 	}
+	// A removal precedes the edits in it.
+	slices.SortStableFunc(all, func(a, b udiff.Edit) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End)) })
 	f.Edits = nil
+	var removals []udiff.Edit // that may remove bytes at or after the start of the current edit
 	for _, e := range all {
-		if !slices.Contains(f.Edits, e) && !slices.ContainsFunc(all, func(other udiff.Edit) bool { return other != e && f.removes(other, e) }) {
-			f.Edits = append(f.Edits, e)
+		removals = slices.DeleteFunc(removals, func(r udiff.Edit) bool { return r.End < e.Start })
+		if slices.ContainsFunc(removals, func(r udiff.Edit) bool { return f.removes(r, e) }) {
+			continue
+		}
+		f.Edits = append(f.Edits, e)
+		if e.New == "" {
+			removals = append(removals, e)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -257,6 +258,29 @@ func TestOverlaps(t *testing.T) {
 }
 
 // TestBrokenFile checks that a span whose end may lie in a part of the file that the grammar does not parse has no fix.
+// TestLargeFile checks that fixes that together make a file too large to parse take little more work for a multiple of
+// the findings, and that the patch has the ones that fit.
+func TestLargeFile(t *testing.T) {
+	work := func(n int) uint64 {
+		line := "x = 'a'\n"
+		text := strings.Repeat(line, n)
+		text += "#" + strings.Repeat(".", patch.MaxFile-4*n-len(text)-2) + "\n"
+		r := newRepository(t, map[string]string{"a.py": text})
+		var findings []review.Finding
+		for i := range n {
+			findings = append(findings, finding("a.py", check.Edit{Start: i*len(line) + 5, End: i*len(line) + 6, Text: "123456789"}))
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		p := r.patch(findings)
+		runtime.ReadMemStats(&after)
+		require.Greater(t, len(p.Fixed), n/8)
+		require.Len(t, p.Left, n-len(p.Fixed))
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	require.Less(t, work(1600), 4*work(200))
+}
+
 func TestBrokenFile(t *testing.T) {
 	r := newRepository(t, map[string]string{"m.py": "from opentelemetry import trace\n\ntracer = trace.get_tracer(__name__)\n\n\ndef f(n):\n    span = tracer.start_span('order')\n    if n > 2:\n        return (1 +\n  2)\n    # comment\n    span.end()\n"})
 	p, err := parser()
