@@ -66,11 +66,12 @@ func readInput(ctx context.Context, input Input, counter *countingReader, limit 
 	}
 	defer func() { _ = f.Close() }()
 	counter.r = f
-	plain, err := decompress(bufio.NewReaderSize(counter, 1<<16))
+	var file decompressor
+	plain, err := file.decompress(bufio.NewReaderSize(counter, 1<<16))
 	if err != nil {
 		return fail(0, err)
 	}
-	defer plain.Close()
+	defer file.close()
 	position := &positionReader{r: plain}
 	r := bufio.NewReaderSize(position, 1<<16)
 	head, err := r.Peek(r.Size())
@@ -81,6 +82,7 @@ func readInput(ctx context.Context, input Input, counter *countingReader, limit 
 		return fail(0, errEmpty)
 	}
 	p := &parser{name: input.Name, limit: limit, add: add, fail: fail}
+	defer p.messages.close()
 	switch {
 	case looksLikeJSON(head):
 		return p.json(ctx, r, 0)
@@ -106,6 +108,8 @@ type parser struct {
 	limit int64 // bytes of a request
 	add   func(signal wire.Signal, body []byte, offset int64) error
 	fail  func(offset int64, err error) error
+
+	messages decompressor
 }
 
 // maxPrefixByte is the maximum first byte of an input with length prefixes. A length of 2^24 and more begins with the
@@ -157,11 +161,10 @@ func (p *parser) prefixed(ctx context.Context, r io.Reader) error {
 
 // message reads one message, at an offset of the input.
 func (p *parser) message(ctx context.Context, message []byte, offset int64) error {
-	plain, err := decompress(bufio.NewReader(bytes.NewReader(message)))
+	plain, err := p.messages.decompress(bufio.NewReader(bytes.NewReader(message)))
 	if err != nil {
 		return p.fail(offset, err)
 	}
-	defer plain.Close()
 	body, err := io.ReadAll(io.LimitReader(plain, p.limit+1))
 	switch {
 	case err != nil:
@@ -195,8 +198,12 @@ func (p *parser) protobuf(body []byte, offset int64) error {
 	return nil
 }
 
+// decompressor decompresses one stream after the other. It allocates the window of zstd, which a message of a few bytes
+// may declare as 256 MiB, once for all of them.
+type decompressor struct{ zstd *zstd.Decoder }
+
 // decompress detects gzip and zstd by their magic numbers and decompresses them.
-func decompress(r *bufio.Reader) (io.ReadCloser, error) {
+func (d *decompressor) decompress(r *bufio.Reader) (io.Reader, error) {
 	magic, err := r.Peek(4)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
@@ -204,14 +211,19 @@ func decompress(r *bufio.Reader) (io.ReadCloser, error) {
 	switch {
 	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
 		return gzip.NewReader(r)
-	case bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
-		if err != nil {
-			return nil, err
-		}
-		return d.IOReadCloser(), nil
+	case !bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		return r, nil
+	case d.zstd == nil:
+		d.zstd, err = zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
 	default:
-		return io.NopCloser(r), nil
+		err = d.zstd.Reset(r)
+	}
+	return d.zstd, err
+}
+
+func (d *decompressor) close() {
+	if d.zstd != nil {
+		d.zstd.Close()
 	}
 }
 

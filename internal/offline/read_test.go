@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -103,6 +104,25 @@ func TestFormats(t *testing.T) {
 			require.NotNil(t, serviceOf(r, "a"))
 		})
 	}
+}
+
+// TestWindows checks that small messages of zstd with large windows do not allocate a window each.
+func TestWindows(t *testing.T) {
+	body := Traces(Spans(Service("a"), Span(1, 1, 0))).Body
+	frame := []byte{0x28, 0xb5, 0x2f, 0xfd, 0, 13 << 3}                // a window of 8 MiB, no size of the content
+	frame = append(frame, byte(1|len(body)<<3), byte(len(body)>>5), 0) // the last block, without compression
+	frame = append(frame, body...)
+	allocated := func(messages int) uint64 {
+		input := bytes.Repeat(framed(frame), messages)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		r, err := scoreText(t, input)
+		runtime.ReadMemStats(&after)
+		require.NoError(t, err)
+		require.EqualValues(t, messages, r.Totals.Spans)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	require.Less(t, allocated(100), 2*allocated(1)+100<<20)
 }
 
 // TestAmbiguous reads binary requests that are valid as requests of other signals, too.
