@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+	"golang.org/x/mod/semver"
 
 	"assay/internal/lists"
 	"assay/internal/review/configfile"
@@ -94,8 +95,10 @@ var collectorConfig = &Check{
 	Repository: func(p *RepositoryPass) {
 		byDirectory := map[string]*collectorDirectory{}
 		var files []*collectorFile
+		releases := collectorReleases{}
 		podUID := false
 		for _, f := range p.Configs {
+			releases.add(f)
 			for _, v := range f.Environment {
 				podUID = podUID || strings.Contains(v.Value, "k8s.pod.uid=")
 			}
@@ -113,6 +116,7 @@ var collectorConfig = &Check{
 			podUID = podUID || len(c.ofType("processors", "k8sattributes")) > 0
 		}
 		for _, c := range files {
+			c.release = releases.of(c.file)
 			c.check(&p.Pass, podUID)
 		}
 	},
@@ -126,6 +130,7 @@ type collectorFile struct {
 	used      map[string]map[string]bool          // section, id
 	pipelines []collectorPipeline
 	directory *collectorDirectory
+	release   string // of the Collector that reads the file, such as "v0.98.0", "" if it is unknown
 	renames   int
 }
 
@@ -262,11 +267,17 @@ func (c *collectorFile) components(p *Pass) {
 			id := d[0].Value
 			kind := section[:len(section)-1]
 			if removed, ok := removedComponents[section][componentType(id)]; ok {
+				severity := High
 				message := fmt.Sprintf("The %s `%s` was removed from the Collector in v%s.", kind, typeName(id), removed.since)
+				if c.before(removed.since) {
+					severity = Low
+					message = fmt.Sprintf("The %s `%s` was removed from the Collector in v%s, and the image has %s: after an update, the Collector does not start.",
+						kind, typeName(id), removed.since, c.release)
+				}
 				if removed.instead != "" {
 					message += " Use " + removed.instead + "."
 				}
-				p.node(c.file, d[0], Finding{Severity: High, Subject: "removed " + section + "/" + id, Message: message, Fix: c.rename(section, id)})
+				p.node(c.file, d[0], Finding{Severity: severity, Subject: "removed " + section + "/" + id, Message: message, Fix: c.rename(section, id)})
 				continue
 			}
 			if len(c.pipelines) == 0 || c.file.Partial || c.isUsed(section, id) {
@@ -280,6 +291,11 @@ func (c *collectorFile) components(p *Pass) {
 	}
 }
 
+// before reports whether the Collector is known to be older than a release.
+func (c *collectorFile) before(release string) bool {
+	return c.release != "" && semver.Compare(c.release, "v"+release) < 0
+}
+
 // sortedDefinitions returns definitions in the order of the file.
 func sortedDefinitions(m map[string][2]*yaml.Node) [][2]*yaml.Node {
 	return slices.SortedFunc(maps.Values(m), func(a, b [2]*yaml.Node) int {
@@ -287,10 +303,10 @@ func sortedDefinitions(m map[string][2]*yaml.Node) [][2]*yaml.Node {
 	})
 }
 
-// rename returns the edits that replace the logging exporter with debug. It returns nil for other components, and for
-// settings that debug does not have.
+// rename returns the edits that replace the logging exporter with debug. It returns nil for other components, for
+// settings that debug does not have, and for a Collector without debug, which v0.86.0 added.
 func (c *collectorFile) rename(section, id string) []Edit {
-	if section != "exporters" || componentType(id) != "logging" || c.renames == maxRenames {
+	if section != "exporters" || componentType(id) != "logging" || c.before("0.86.0") || c.renames == maxRenames {
 		return nil
 	}
 	c.renames++
@@ -406,7 +422,7 @@ func (c *collectorFile) settings(p *Pass) {
 	}
 	// The changelog of the Collector: deprecated in v0.111.0, ignored since v0.123.0.
 	for key, value := range configfile.Pairs(configfile.Get(c.file.YAML, "service", "telemetry", "metrics")) {
-		if key.Value == "address" && configfile.Text(value) != "" {
+		if key.Value == "address" && configfile.Text(value) != "" && !c.before("0.111.0") {
 			p.node(c.file, key, Finding{
 				Severity: Low, Subject: "deprecated service/telemetry/metrics/address",
 				Message: "The setting `service.telemetry.metrics.address` is ignored since v0.123.0. Use `readers`.",
