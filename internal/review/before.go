@@ -167,7 +167,7 @@ func (r *run) repositoryBefore(i int, c *check.Check) (found []identity, ok bool
 		configs = append(configs, p.configs...)
 	}
 	slices.SortStableFunc(configs, func(a, b *configfile.File) int { return cmp.Compare(a.Path, b.Path) })
-	for _, list := range examine(c, inOrder(kept), configs) {
+	for _, list := range examine(c, inOrder(kept), configs, r.files) {
 		for i := range list {
 			found = append(found, identityOf(&list[i]))
 		}

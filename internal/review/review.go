@@ -517,7 +517,7 @@ func (r *run) repository(i int, c *check.Check) {
 		kept = append(kept, r.kept[i][file]...)
 	}
 	var places []*place
-	for name, list := range examine(c, kept, r.configs) {
+	for name, list := range examine(c, kept, r.configs, r.files) {
 		source, err := readFile(r.root, name, maxFileSize)
 		if err != nil {
 			r.note(name, "cannot read the file: "+cause(err))
@@ -534,7 +534,7 @@ func (r *run) repository(i int, c *check.Check) {
 }
 
 // examine returns the findings of a check of the whole repository, by file.
-func examine(c *check.Check, kept []any, configs []*configfile.File) map[string][]check.Finding {
+func examine(c *check.Check, kept []any, configs []*configfile.File, files []file) map[string][]check.Finding {
 	found := map[string][]check.Finding{}
 	n := 0
 	c.Repository(&check.RepositoryPass{
@@ -543,7 +543,7 @@ func examine(c *check.Check, kept []any, configs []*configfile.File) map[string]
 				found[f.File] = append(found[f.File], f)
 			}
 		}, func(any) {}),
-		Kept: kept, Configs: configs,
+		Kept: kept, Configs: configs, Files: lists.Map(files, func(f file) string { return f.path }),
 	})
 	return found
 }

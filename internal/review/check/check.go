@@ -178,6 +178,7 @@ type RepositoryPass struct {
 	Pass
 	Kept    []any              // the values that the check kept, in the order of paths
 	Configs []*configfile.File // all configuration files, in the order of paths
+	Files   []string           // the paths of all files
 }
 
 // All returns the checks in the order of the documentation.

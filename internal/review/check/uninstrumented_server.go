@@ -5,6 +5,7 @@ package check
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -25,7 +26,8 @@ var uninstrumentedServer = &Check{
 		"Queries of a client without instrumentation show up as unexplained time.",
 	Fix: "Add the instrumentation of the library, such as `otelhttp` or `otelgrpc` in Go, or the automatic instrumentation of the language: " +
 		"`@opentelemetry/auto-instrumentations-node`, `opentelemetry-instrument`, the Java agent. " +
-		"The check reports one place for each library and service, and a suggestion if the repository does not use OpenTelemetry at all.",
+		"The check reports one place for each library and service, and a suggestion if the repository does not use OpenTelemetry at all. " +
+		"Instrumentation in a package of the repository counts for the projects that use the package.",
 	Source: func(p *Pass, u *instrumentation.Uses) {
 		keepInstrumentation(p, u)
 		for _, s := range u.Spans {
@@ -89,7 +91,11 @@ type (
 		file, module string
 		vendor       bool // module is the vendor of another tracer
 	}
-	manualFact   struct{ file, kind string }
+	manualFact  struct{ file, kind string }
+	importsFact struct { // modules that may belong to another project of the repository
+		file    string
+		modules []string
+	}
 	boundaryFact struct {
 		file          string
 		start, end    int
@@ -103,6 +109,23 @@ type (
 func keepInstrumentation(p *Pass, u *instrumentation.Uses) {
 	if len(u.Instrumented) > 0 {
 		p.Keep(instrumentedFact{u.File.Path, u.Instrumented})
+	}
+	var modules []string
+	for _, i := range u.File.Imports {
+		switch u.File.Language {
+		case syntax.Python:
+			if i.Member != "" && i.Member != "*" { // which may be a module
+				i.Path += "." + i.Member
+			}
+		case syntax.JavaScript, syntax.TypeScript:
+			if !strings.HasPrefix(i.Path, "../") {
+				continue
+			}
+		}
+		modules = append(modules, i.Path)
+	}
+	if len(modules) > 0 && u.File.Language != syntax.Java {
+		p.Keep(importsFact{u.File.Path, modules})
 	}
 	vendor := u.File.ImportsAny(tracingModules...)
 	for _, i := range u.File.Imports {
@@ -207,6 +230,11 @@ type coverage struct {
 	manual   map[string]bool // directories with spans around calls of clients
 }
 
+// ecosystems are the ecosystems of the languages whose imports importsFact has.
+var ecosystems = map[syntax.Language]string{
+	syntax.Go: configfile.Go, syntax.JavaScript: configfile.NPM, syntax.TypeScript: configfile.NPM, syntax.Python: configfile.PyPI,
+}
+
 // instrumentedBy returns the instrumentation of the projects of a repository, according to their dependencies, the code
 // and the deployment files.
 func instrumentedBy(p *RepositoryPass) *coverage {
@@ -229,8 +257,16 @@ func instrumentedBy(p *RepositoryPass) *coverage {
 	}
 	anywhere, vendor := false, false
 	manual := map[string]bool{} // directories with spans around calls of clients
+	imports := map[configfile.Project][]configfile.Import{}
+	graph := configfile.NewGraph(p.Configs, p.Files, func(at configfile.Project) []configfile.Import { return imports[at] })
 	for _, k := range p.Kept {
 		switch k := k.(type) {
+		case importsFact:
+			if at, ok := graph.Of(path.Dir(k.file), ecosystems[syntax.LanguageOf(k.file)]); ok {
+				for _, m := range k.modules {
+					imports[at] = append(imports[at], configfile.Import{File: k.file, Module: m})
+				}
+			}
 		case instrumentedFact:
 			i := of(ps.of(k.file))
 			for _, l := range k.libraries {
@@ -257,6 +293,23 @@ func instrumentedBy(p *RepositoryPass) *coverage {
 			}
 		}
 	}
+	uses, own := map[*project][]*project{}, map[*project]instrumentedProject{}
+	for _, at := range ps.byDirectory {
+		for _, m := range at.manifests {
+			for _, used := range graph.Uses(configfile.Project{Dir: configfile.ProjectDir(m), Ecosystem: m.Ecosystem}) {
+				if u := ps.byDirectory[used.Dir]; u != nil && u != at && !slices.Contains(uses[at], u) {
+					uses[at] = append(uses[at], u)
+				}
+			}
+		}
+		own[at] = *of(at)
+		of(at).manual = maps.Clone(own[at].manual)
+	}
+	for at, used := range uses {
+		for _, u := range used {
+			of(at).add(own[u])
+		}
+	}
 	for _, f := range p.Configs {
 		for _, d := range f.Dependencies {
 			anywhere = anywhere || isTelemetryModule(strings.ToLower(d.Name)) && !d.Indirect
@@ -273,18 +326,9 @@ func instrumentedBy(p *RepositoryPass) *coverage {
 		}
 		of(ps.of("x")).all = true
 	}
-	// Packages of a workspace run in the applications that use them.
-	used := map[string]bool{}
-	for _, at := range ps.byDirectory {
-		if of(at).all {
-			for _, d := range ps.dependencies(at) {
-				used[d.Name] = true
-			}
-		}
-	}
-	for _, at := range ps.byDirectory {
-		if title := at.title(); title != "" && used[title] {
-			of(at).all = true
+	for at, used := range uses { // packages run in the applications that use them
+		for _, u := range used {
+			of(u).all = of(u).all || of(at).all
 		}
 	}
 	return &coverage{ps, of, anywhere, vendor, manual}
@@ -355,18 +399,6 @@ func checkBoundaries(p *RepositoryPass) {
 
 // bareServer reports whether a server is one of the standard library, on which frameworks run.
 func bareServer(b boundaryFact) bool { return b.library == "http" || b.library == "net/http" }
-
-// title returns the name of an npm package, "" for other projects.
-func (p *project) title() string {
-	for _, m := range p.manifests {
-		if path.Base(m.Path) == "package.json" {
-			if name := packageTitle.FindSubmatch(m.Source); name != nil {
-				return string(name[1])
-			}
-		}
-	}
-	return ""
-}
 
 // library reports whether the manifest of a project describes a package for other programs.
 func (p *project) library() bool {
@@ -447,6 +479,14 @@ func (i *instrumentedProject) module(name string, direct bool) {
 		i.sdk = i.sdk || strings.HasPrefix(lower, "io.opentelemetry.sdk") || strings.HasPrefix(lower, "io.opentelemetry:opentelemetry-sdk") || strings.HasPrefix(lower, "io.opentelemetry:opentelemetry-exporter")
 		i.libraries = append(i.libraries, lower)
 	}
+}
+
+// add adds the instrumentation of a project that the project uses. Whether the own code uses OpenTelemetry stays as it
+// is.
+func (i *instrumentedProject) add(used instrumentedProject) {
+	i.all, i.sdk = i.all || used.all, i.sdk || used.sdk
+	i.libraries = append(i.libraries, used.libraries...)
+	maps.Copy(i.manual, used.manual)
 }
 
 // covers reports whether a library is instrumented: the code starts spans of the kind, or the name of a module contains

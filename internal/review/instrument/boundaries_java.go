@@ -157,6 +157,12 @@ func (p *javaProject) setup() bool {
 		p.leave(m.Path, 0, "No spans are added to the code: `"+vendor+"` traces the program")
 		return false
 	}
+	setups := slices.Concat(javaSDKs, javaVendors)
+	if _, own := p.has(setups...); !own {
+		if _, shared := p.setUpBy(setups...); shared {
+			return false // s.java says so
+		}
+	}
 	if _, p.starter = p.has(javaStarter); p.starter {
 		return true
 	}

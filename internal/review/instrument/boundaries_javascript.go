@@ -154,9 +154,14 @@ type nodeWrap struct {
 // instruments, and reports whether the service has an SDK that exports them.
 func (s *service) javaScriptBoundaries() (bool, error) {
 	c := &nodeCode{service: s, manifest: s.manifests[0], noted: map[string]bool{}, options: map[*syntax.Node]bool{}}
-	for _, m := range s.manifests {
-		for _, d := range m.Dependencies {
-			c.packages = append(c.packages, d.Name)
+	for _, d := range s.dependencies() {
+		c.packages = append(c.packages, d.Name)
+	}
+	for _, used := range s.used() {
+		for _, d := range used.dependencies() {
+			if !d.Development && d.Name != "@opentelemetry/api" { // which the service needs itself
+				c.packages = append(c.packages, d.Name)
+			}
 		}
 	}
 	if found, ok := s.has(nodeTracers...); ok {
@@ -165,6 +170,8 @@ func (s *service) javaScriptBoundaries() (bool, error) {
 		}) {
 			s.leave(c.manifest.Path, 0, "The code is left: `"+found+"` traces it")
 		}
+		return false, nil
+	} else if _, ok := s.setUpBy(nodeTracers...); ok {
 		return false, nil
 	}
 	_, builds := s.develops(nodeFrameworks...)

@@ -131,10 +131,19 @@ func (p *pythonService) dependencies() bool {
 				}
 			}
 		}
+	}
+	manifests := slices.Clone(p.manifests)
+	for _, used := range p.used() {
+		manifests = append(manifests, used.manifests...)
+	}
+	for i, m := range manifests {
+		own := i < len(p.manifests)
 		for _, d := range m.Dependencies {
 			name := strings.ReplaceAll(strings.ToLower(d.Name), "_", "-")
 			if slices.Contains(pythonVendors, name) {
-				p.leave(m.Path, lineOf(m.Source, d.Start), "Nothing is added to the code of the service: `"+d.Name+"` has a tracer of its own")
+				if own {
+					p.leave(m.Path, lineOf(m.Source, d.Start), "Nothing is added to the code of the service: `"+d.Name+"` has a tracer of its own")
+				}
 				return false
 			}
 			if d.Development {
@@ -145,7 +154,7 @@ func (p *pythonService) dependencies() bool {
 			}
 			p.all = p.all || slices.Contains(pythonDistributions, name)
 			p.automatic = p.automatic || p.all || name == pythonDistro
-			if !api && (p.automatic || name == "opentelemetry-api" || name == "opentelemetry-sdk") {
+			if own && !api && (p.automatic || name == "opentelemetry-api" || name == "opentelemetry-sdk") {
 				api, p.manifest = true, m
 			}
 		}

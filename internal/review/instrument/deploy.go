@@ -173,7 +173,7 @@ func buildOf(f *configfile.File, name string) (context, file string) {
 // alone reports whether the service is the only one of the repository.
 func (s *service) alone() bool {
 	return !slices.ContainsFunc(s.configs, func(f *configfile.File) bool {
-		return isProject(f) && projectDir(f) != s.dir
+		return isProject(f) && configfile.ProjectDir(f) != s.dir
 	})
 }
 
@@ -437,7 +437,7 @@ func (s *service) image(f *configfile.File, r *runtime) bool {
 		return false
 	case dir == s.dir:
 		return true
-	case slices.ContainsFunc(s.configs, func(m *configfile.File) bool { return isProject(m) && projectDir(m) == dir }):
+	case slices.ContainsFunc(s.configs, func(m *configfile.File) bool { return isProject(m) && configfile.ProjectDir(m) == dir }):
 		return false
 	}
 	built := false

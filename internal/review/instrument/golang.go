@@ -137,13 +137,13 @@ func (s *service) golang(m *configfile.File) (bool, error) {
 		return false, nil // a library, or programs that serve nothing
 	}
 	before := s.draft()
-	vendor, traced := s.requires(goVendors...)
+	vendor, traced := s.setUpBy(goVendors...)
 	since, old := s.requiresOld()
 	var added []string
-	found, own := s.requires(append([]string{goRoot + "/sdk", "go.opentelemetry.io/contrib/otelconf"}, goVendors...)...)
+	found, own := s.setUpBy(append([]string{goRoot + "/sdk", "go.opentelemetry.io/contrib/otelconf"}, goVendors...)...)
 	switch {
 	case own:
-		s.leave(m.Path, 0, "No setup of the SDK is added: the module requires `"+found+"`")
+		s.leave(m.Path, 0, "No setup of the SDK is added: the module requires "+found)
 	case old:
 		s.leave(m.Path, 0, "No setup of the SDK is added: "+since)
 	default:
@@ -166,7 +166,7 @@ func (s *service) golang(m *configfile.File) (bool, error) {
 	case xmodule.CheckImportPath(module.path) != nil:
 		s.leave(m.Path, 0, "No server or client is instrumented: the path of the module is not valid")
 	case traced:
-		s.leave(m.Path, 0, "No server or client is instrumented: `"+vendor+"` traces them")
+		s.leave(m.Path, 0, "No server or client is instrumented: "+vendor+" traces them")
 	case old:
 		s.leave(m.Path, 0, "No server or client is instrumented: "+since)
 	default:
@@ -196,11 +196,6 @@ func (s *service) golang(m *configfile.File) (bool, error) {
 		s.deployments(s.dockerfiles(runtimeGo), nil)
 	}
 	return true, nil
-}
-
-// requires is has for modules that the code itself imports.
-func (s *service) requires(prefixes ...string) (name string, ok bool) {
-	return s.depends(prefixes, func(d *configfile.Dependency) bool { return !d.Indirect })
 }
 
 // requiresOld reports whether the module requires a version of OpenTelemetry before its first stable one. The API of

@@ -85,6 +85,8 @@ type plan struct {
 	name    string // name of the repository
 	paths   []string
 	configs []*configfile.File
+	aside   []*configfile.File             // manifests of packages only
+	graph   *configfile.Graph              // nil before the first use
 	sources map[string]map[string][]string // files by ecosystem and directory of the manifest
 	served  map[string][]string            // Go packages with servers, consumers, jobs or databases, by directory of the module
 	named   map[container]bool             // containers of deployment files that are assigned to a service
@@ -119,7 +121,7 @@ func (p *plan) read() error {
 		if err := p.ctx.Err(); err != nil {
 			return err
 		}
-		if !configfile.Candidate(name) || aside(name) {
+		if !configfile.Candidate(name) {
 			continue
 		}
 		text, err := patch.Read(p.root, name)
@@ -129,7 +131,9 @@ func (p *plan) read() error {
 		if size += len(text); size > maxConfigBytes {
 			return assay.Errorf(assay.CodeUnprocessable, "the manifests and deployment files have more than %d bytes", maxConfigBytes)
 		}
-		if found, err := configfile.Parse(name, text); err == nil {
+		if found, err := configfile.Parse(name, text); err == nil && path.Base(name) == "setup.py" {
+			p.aside = append(p.aside, found...)
+		} else if err == nil {
 			p.configs = append(p.configs, found...)
 		} else if bytes.HasPrefix(text, []byte("\ufeff")) && path.Base(name) == "package.json" {
 			p.leave(name, 0, "The project is left: the manifest begins with a byte order mark")
@@ -137,9 +141,6 @@ func (p *plan) read() error {
 	}
 	return nil
 }
-
-// aside reports whether a file is the manifest of a package and not of a service.
-func aside(name string) bool { return path.Base(name) == "setup.py" }
 
 // services returns the directories with manifests in the order of their paths. A directory has one service per
 // ecosystem.
@@ -151,7 +152,7 @@ func (p *plan) services() []*service {
 		if !isProject(f) || !slices.Contains([]string{configfile.Go, configfile.NPM, configfile.PyPI, configfile.Maven}, f.Ecosystem) {
 			continue
 		}
-		dir := projectDir(f)
+		dir := configfile.ProjectDir(f)
 		s := found[project{dir, f.Ecosystem}]
 		if s == nil {
 			if len(all) == maxProjects {
@@ -175,15 +176,6 @@ func isProject(f *configfile.File) bool {
 	return f.Kind == configfile.Manifest && path.Base(f.Path) != catalogName
 }
 
-// projectDir returns the directory of the project that a manifest describes.
-func projectDir(f *configfile.File) string {
-	dir := path.Dir(f.Path)
-	if f.Ecosystem == configfile.PyPI && path.Base(dir) == "requirements" {
-		return path.Dir(dir)
-	}
-	return dir
-}
-
 // names matches the name of the project in a manifest, by file name of the manifest.
 var names = map[string]*regexp.Regexp{
 	"go.mod":         regexp.MustCompile(`(?m)^module\s+"?[^\s"]*?([^\s"/]+)(?:/v\d+)?"?\s*$`),
@@ -204,7 +196,7 @@ func (p *plan) serviceName(f *configfile.File) string {
 			return string(m[1])
 		}
 	}
-	name := path.Base(projectDir(f))
+	name := path.Base(configfile.ProjectDir(f))
 	if name == "." {
 		name = p.name
 	}
@@ -246,9 +238,9 @@ func (s *service) develops(names ...string) (name string, ok bool) {
 }
 
 // depends returns the name of the first dependency that matches one of the names and for which counts is true. Names
-// are prefixes. In npm, only names that end with a slash are prefixes.
+// are prefixes. In npm and Python, only names that end with a slash are prefixes.
 func (s *service) depends(names []string, counts func(*configfile.Dependency) bool) (name string, ok bool) {
-	exact := s.manifests[0].Ecosystem == configfile.NPM
+	exact := s.manifests[0].Ecosystem == configfile.NPM || s.manifests[0].Ecosystem == configfile.PyPI
 	for _, d := range s.dependencies() {
 		if counts(&d) && slices.ContainsFunc(names, func(n string) bool {
 			return d.Name == n || strings.HasPrefix(d.Name, n) && (!exact || strings.HasSuffix(n, "/"))
@@ -257,6 +249,36 @@ func (s *service) depends(names []string, counts func(*configfile.Dependency) bo
 		}
 	}
 	return "", false
+}
+
+// setUpBy returns a text for the first dependency that has one of the names, of the service or of a project of the
+// repository that it uses. Names are as in depends.
+func (s *service) setUpBy(names ...string) (text string, ok bool) {
+	for _, at := range append([]*service{s}, s.used()...) {
+		name, ok := at.depends(names, func(d *configfile.Dependency) bool { return !d.Development && !d.Indirect })
+		switch {
+		case ok && at == s:
+			return "`" + name + "`", true
+		case ok:
+			return "`" + name + "` of `" + at.manifests[0].Path + "`", true
+		}
+	}
+	return "", false
+}
+
+// used returns the projects of the repository that the service uses.
+func (s *service) used() (all []*service) {
+	if s.graph == nil {
+		s.graph = configfile.NewGraph(slices.Concat(s.configs, s.aside), s.plan.paths, s.imports)
+	}
+	for _, used := range s.graph.Uses(configfile.Project{Dir: s.dir, Ecosystem: s.manifests[0].Ecosystem}) {
+		at := &service{plan: s.plan, dir: used.Dir, manifests: s.graph.Manifests(used)}
+		for _, m := range at.manifests {
+			at.gradle = append(at.gradle, s.gradleDependencies(m)...)
+		}
+		all = append(all, at)
+	}
+	return all
 }
 
 // dependencies returns the dependencies of the service. Dependencies from a version catalog have no offsets.

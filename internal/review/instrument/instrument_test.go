@@ -568,6 +568,99 @@ func TestOwnSetup(t *testing.T) {
 	}
 }
 
+// TestSharedSetup: a service stays as it is if a package of the repository that it depends on sets up the SDK. Without
+// the dependency it changes.
+func TestSharedSetup(t *testing.T) {
+	const (
+		nodeLib   = `{"name": "@shop/telemetry", "dependencies": {"@opentelemetry/sdk-node": "^0.222.0"}}`
+		flask     = "FROM python:3.12\nCOPY . .\nRUN pip install -r requirements.txt\nCMD [\"flask\", \"run\"]\n"
+		tomcat    = "FROM tomcat:11\nCMD [\"catalina.sh\", \"run\"]\n"
+		pythonLib = "[project]\nname = \"shop-telemetry\"\ndependencies = [\"opentelemetry-sdk\"]\n"
+		goLib     = "module example.com/telemetry\n\nrequire go.opentelemetry.io/otel/sdk v1.40.0\n"
+		goService = "module example.com/api\n\ngo 1.26.0\n"
+		server    = "package main\n\nimport \"net/http\"\n\nfunc main() { _ = http.ListenAndServe(\":80\", nil) }\n"
+		starter   = "<dependency><groupId>org.springframework</groupId><artifactId>spring-web</artifactId></dependency>"
+	)
+	node := func(dependencies string) string {
+		return `{"name": "api", "scripts": {"start": "node a.js"}, "engines": {"node": "24"}, "dependencies": {"express": "5"` + dependencies + `}}`
+	}
+	pom := func(name, dependencies string) string {
+		return "<project><groupId>shop</groupId><artifactId>" + name + "</artifactId><dependencies>" + dependencies + "</dependencies></project>"
+	}
+	for name, tt := range map[string]struct {
+		files map[string]string
+		uses  map[string]string // with the dependency
+		want  string            // the step
+	}{
+		"npm": {
+			map[string]string{"telemetry/package.json": nodeLib, "api/package.json": node("")},
+			map[string]string{"api/package.json": node(`, "@shop/telemetry": "workspace:*"`)},
+			"api/package.json Nothing is added to the program: `@opentelemetry/sdk-node` of `telemetry/package.json` sets up telemetry",
+		},
+		"npm, automatic": {
+			map[string]string{"telemetry/package.json": `{"dependencies": {"@opentelemetry/auto-instrumentations-node": "^0.80.0"}}`, "api/package.json": node("")},
+			map[string]string{"api/package.json": node(`, "telemetry": "file:../telemetry"`)},
+			"api/package.json Nothing is added to the program: `@opentelemetry/auto-instrumentations-node` of `telemetry/package.json` sets up telemetry",
+		},
+		"npm, an import": {
+			map[string]string{"package.json": `{"dependencies": {"dd-trace": "5"}}`, "trace.js": "", "api/package.json": node(""), "api/src/a.js": ""},
+			map[string]string{"api/src/a.js": "import '../../trace.js';\n"},
+			"api/package.json Nothing is added to the program: `dd-trace` of `package.json` sets up telemetry",
+		},
+		"Python": {
+			map[string]string{"libs/telemetry/pyproject.toml": pythonLib, "api/requirements.txt": "flask\n", "api/Dockerfile": flask},
+			map[string]string{"api/requirements.txt": "flask\n-e ../libs/telemetry\n"},
+			"api/requirements.txt Nothing is added to the program: `opentelemetry-sdk` of `libs/telemetry/pyproject.toml` sets up telemetry",
+		},
+		"Python, an import": {
+			map[string]string{"libs/telemetry/setup.py": "setup(install_requires=['opentelemetry-sdk'])\n", "libs/telemetry/shop_telemetry/__init__.py": "", "api/requirements.txt": "flask\n", "api/app.py": "import flask\n", "api/Dockerfile": flask},
+			map[string]string{"api/app.py": "import flask\nfrom shop_telemetry import setup\n"},
+			"api/requirements.txt Nothing is added to the program: `opentelemetry-sdk` of `libs/telemetry/setup.py` sets up telemetry",
+		},
+		"Python, code": {
+			map[string]string{"libs/telemetry/pyproject.toml": "[project]\nname = \"telemetry\"\n", "libs/telemetry/telemetry.py": "trace.set_tracer_provider(provider)\n", "api/requirements.txt": "flask\nopentelemetry-distro\n", "api/Dockerfile": flask},
+			map[string]string{"api/requirements.txt": "flask\nopentelemetry-distro\n./../libs/telemetry\n"},
+			"libs/telemetry/telemetry.py Nothing is added to the program: this code sets up the SDK",
+		},
+		"Go": {
+			map[string]string{"telemetry/go.mod": goLib, "api/go.mod": goService, "api/main.go": server},
+			map[string]string{"api/go.mod": goService + "\nrequire example.com/telemetry v0.0.0\n\nreplace example.com/telemetry => ../telemetry\n"},
+			"api/go.mod No setup of the SDK is added: the module requires `go.opentelemetry.io/otel/sdk` of `telemetry/go.mod`",
+		},
+		"Go, a workspace": {
+			map[string]string{"go.work": "go 1.26.0\n\nuse (\n\t./api\n\t./telemetry\n)\n", "telemetry/go.mod": goLib, "api/go.mod": goService, "api/main.go": server},
+			map[string]string{"api/main.go": strings.Replace(server, "\"net/http\"", "(\n\t_ \"example.com/telemetry/setup\"\n\t\"net/http\"\n)", 1)},
+			"api/go.mod No setup of the SDK is added: the module requires `go.opentelemetry.io/otel/sdk` of `telemetry/go.mod`",
+		},
+		"Maven": {
+			map[string]string{"telemetry/pom.xml": pom("telemetry", "<dependency><groupId>io.opentelemetry</groupId><artifactId>opentelemetry-sdk</artifactId></dependency>"), "api/pom.xml": pom("api", starter), "api/Dockerfile": tomcat},
+			map[string]string{"api/pom.xml": pom("api", starter+"<dependency><groupId>${project.groupId}</groupId><artifactId>telemetry</artifactId></dependency>")},
+			"api/pom.xml Nothing is added to the program: `io.opentelemetry:opentelemetry-sdk` of `telemetry/pom.xml` sets up telemetry",
+		},
+		"Gradle": {
+			map[string]string{"telemetry/build.gradle": "dependencies {\n  api libs.otel\n}\n", "gradle/libs.versions.toml": "[libraries]\notel = \"io.opentelemetry:opentelemetry-sdk:1.50.0\"\n", "api/build.gradle": "dependencies {\n  implementation 'io.grpc:grpc-netty:1.70.0'\n}\n", "api/Dockerfile": tomcat},
+			map[string]string{"api/build.gradle": "dependencies {\n  implementation 'io.grpc:grpc-netty:1.70.0'\n  implementation project(':telemetry')\n}\n"},
+			"api/build.gradle Nothing is added to the program: `io.opentelemetry:opentelemetry-sdk` of `telemetry/build.gradle` sets up telemetry",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.NotEmpty(t, apply(t, filepath.Join(t.TempDir(), "shop"), instrument.Minimum, tt.files).Files)
+			maps.Copy(tt.files, tt.uses)
+			for _, kind := range []instrument.Kind{instrument.Minimum, instrument.General} {
+				p := apply(t, filepath.Join(t.TempDir(), "shop"), kind, tt.files)
+				var steps []string
+				for _, s := range p.Steps {
+					steps = append(steps, s.File+" "+s.Text)
+				}
+				require.Contains(t, steps, tt.want)
+				if kind == instrument.Minimum {
+					require.Empty(t, p.Files)
+				}
+			}
+		})
+	}
+}
+
 // TestDjango: a program of Django starts with the name of its settings, which its instrumentation reads before the
 // program sets it.
 func TestDjango(t *testing.T) {

@@ -31,8 +31,8 @@ func (s *service) java() bool {
 	if _, server := s.has(javaServers...); !server {
 		return false
 	}
-	if found, ok := s.has(slices.Concat(javaSDKs, javaVendors)...); ok {
-		s.leave(m.Path, 0, "Nothing is added to the program: `"+found+"` sets up telemetry")
+	if found, ok := s.setUpBy(slices.Concat(javaSDKs, javaVendors)...); ok {
+		s.leave(m.Path, 0, "Nothing is added to the program: "+found+" sets up telemetry")
 		return true
 	}
 	started := false

@@ -91,10 +91,13 @@ func (s *service) npm(m *configfile.File) bool {
 		}
 		return nodeRequire
 	}
-	found, own := s.has(slices.Concat(nodeSDKs, nodeTracers)...)
+	found, own := s.setUpBy(slices.Concat(nodeSDKs, nodeTracers)...)
 	_, sdk := s.has(nodePackage)
+	if !own && !sdk {
+		found, own = s.setUpBy(nodePackage)
+	}
 	if own {
-		s.leave(m.Path, 0, "Nothing is added to the program: `"+found+"` sets up telemetry")
+		s.leave(m.Path, 0, "Nothing is added to the program: "+found+" sets up telemetry")
 		return true
 	}
 	var add []string

@@ -15,7 +15,6 @@ import (
 
 	"assay/internal/lists"
 	"assay/internal/review/configfile"
-	"assay/internal/review/patch"
 )
 
 // pythonLibraries are the libraries that instrumentation exists for, with the names of its packages after
@@ -41,7 +40,7 @@ var pythonServers = []string{
 	"quart", "remoulade", "rq", "schedule",
 }
 
-var pythonSDKs = []string{pythonDistro, "opentelemetry-sdk", "azure-monitor-opentelemetry", "splunk-opentelemetry", "elastic-opentelemetry", "aws-opentelemetry-distro", "logfire", "ddtrace", "elastic-apm", "newrelic", "sentry-sdk"}
+var pythonSDKs = []string{"opentelemetry-sdk", "azure-monitor-opentelemetry", "splunk-opentelemetry", "elastic-opentelemetry", "aws-opentelemetry-distro", "logfire", "ddtrace", "elastic-apm", "newrelic", "sentry-sdk"}
 
 // pythonCommands start a program that `opentelemetry-instrument` can start.
 var pythonCommands = []string{"python", "python3", "gunicorn", "uvicorn", "hypercorn", "flask", "celery", "fastapi", "waitress-serve"}
@@ -50,31 +49,26 @@ const pythonInstrument = "opentelemetry-instrument"
 
 // python instruments a service in Python.
 func (s *service) python() bool {
-	exact := func(names []string) (string, bool) {
-		for _, m := range s.manifests {
-			for _, d := range m.Dependencies {
-				if !d.Development && slices.Contains(names, strings.ToLower(d.Name)) {
-					return d.Name, true
-				}
-			}
-		}
-		return "", false
-	}
-	if _, server := exact(pythonServers); !server {
+	if _, server := s.has(pythonServers...); !server {
 		return false
 	}
 	images := s.dockerfiles(runtimePython)
-	if found, ok := exact(slices.Concat(pythonSDKs, pythonVendors)); ok && found != pythonDistro {
-		s.leave(s.manifests[0].Path, 0, "Nothing is added to the program: `"+found+"` sets up telemetry")
-		return true
-	} else if file, line := s.setsUpPython(); ok && file != "" && !slices.ContainsFunc(images, func(f *configfile.File) bool { return mentions(f, pythonInstrument) }) {
+	setups := slices.Concat(pythonSDKs, pythonVendors)
+	found, ok := s.has(append(setups, pythonDistro)...)
+	if found != pythonDistro {
+		if found, own := s.setUpBy(setups...); own {
+			s.leave(s.manifests[0].Path, 0, "Nothing is added to the program: "+found+" sets up telemetry")
+			return true
+		}
+	}
+	if file, line := s.setsUpPython(); ok && file != "" && !slices.ContainsFunc(images, func(f *configfile.File) bool { return mentions(f, pythonInstrument) }) {
 		s.leave(file, line, "Nothing is added to the program: this code sets up the SDK")
 		return true
 	} else if !ok && !s.addPython() {
 		return true
 	}
 	settings, django := "", false
-	if _, django = exact([]string{"django"}); django {
+	if _, django = s.has("django"); django {
 		settings = s.djangoSettings()
 	}
 	started := false
@@ -209,62 +203,43 @@ var djangoModule = regexp.MustCompile(djangoVariable + `["'](?:\s*,|\]\s*=)\s*["
 
 // djangoSettings returns the module of the settings that all programs of the service name, otherwise "".
 func (s *service) djangoSettings() (module string) {
-	s.pythonCode(func(_ string, text []byte) bool {
+	for _, text := range s.code() {
 		for _, m := range djangoModule.FindAllSubmatch(text, -1) {
 			if name := string(m[1]); module == "" {
 				module = name
 			} else if module != name {
-				module = ""
-				return false
+				return ""
 			}
 		}
-		return true
-	})
+	}
 	return module
 }
 
 // pythonSetup matches the call that makes a provider the one of the program. A program has one of each kind.
 var pythonSetup = regexp.MustCompile(`\bset_(tracer|meter)_provider\s*\(`)
 
-// setsUpPython returns the place in the code that sets up the SDK, "" if there is none.
+// setsUpPython returns the place in the code that sets up the SDK, of the service or of a project that it uses. It
+// returns "" if there is none.
 func (s *service) setsUpPython() (file string, line int) {
-	s.pythonCode(func(name string, text []byte) bool {
-		at := pythonSetup.FindIndex(text)
-		if at != nil {
-			file, line = name, lineOf(text, at[0])
-		}
-		return at == nil
-	})
-	return file, line
-}
-
-// pythonCode gives the code of the service to a function until it returns false.
-func (s *service) pythonCode(yield func(name string, text []byte) bool) {
-	size := 0
-	for _, name := range s.paths() {
-		if s.ctx.Err() != nil {
-			return
-		}
-		text, err := patch.Read(s.root, name)
-		if size += len(text); err != nil || size > maxSourceBytes || notCode.MatchString(name) {
-			continue
-		}
-		if !yield(name, text) {
-			return
+	for _, at := range append([]*service{s}, s.used()...) {
+		for name, text := range at.code() {
+			if at := pythonSetup.FindIndex(text); at != nil {
+				return name, lineOf(text, at[0])
+			}
 		}
 	}
+	return "", 0
 }
 
 // standardLibrary returns the modules of the standard library with instrumentation that the code imports.
 func (s *service) standardLibrary() (modules []string) {
-	s.pythonCode(func(_ string, text []byte) bool {
+	for _, text := range s.code() {
 		for module, imports := range pythonModules {
 			if !slices.Contains(modules, module) && imports.Match(text) {
 				modules = append(modules, module)
 			}
 		}
-		return len(modules) < len(pythonModules)
-	})
+	}
 	return modules
 }
 

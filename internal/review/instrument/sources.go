@@ -5,9 +5,13 @@ package instrument
 import (
 	"bytes"
 	"fmt"
+	"go/parser"
+	"go/token"
+	"iter"
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"assay"
@@ -58,7 +62,7 @@ func (p *plan) nearest(ecosystem string) map[string][]string {
 	files := map[string][]string{}
 	for _, f := range p.configs {
 		if isProject(f) && f.Ecosystem == ecosystem {
-			files[projectDir(f)] = nil
+			files[configfile.ProjectDir(f)] = nil
 		}
 	}
 	for _, name := range p.paths {
@@ -73,6 +77,58 @@ func (p *plan) nearest(ecosystem string) map[string][]string {
 		}
 	}
 	return files
+}
+
+// nodeImport and pythonImport match imports of modules that may belong to another project.
+var (
+	nodeImport   = regexp.MustCompile(`\b(?:from|import|require)\b\s*\(?\s*['"](\.\./[^'"\n]+)['"]`)
+	pythonImport = regexp.MustCompile(`(?m)^[ \t]*(?:from[ \t]+([A-Za-z_][\w.]*)[ \t]+import[ \t]+\(?[ \t]*(\w+)|import[ \t]+([A-Za-z_][\w.]*))`)
+)
+
+// imports returns the imports of the code of a project that may be of another one.
+func (p *plan) imports(of configfile.Project) (all []configfile.Import) {
+	s := &service{plan: p, dir: of.Dir, manifests: []*configfile.File{{Ecosystem: of.Ecosystem}}}
+	for name, text := range s.code() {
+		switch of.Ecosystem {
+		case configfile.NPM:
+			for _, m := range nodeImport.FindAllSubmatch(text, -1) {
+				all = append(all, configfile.Import{File: name, Module: string(m[1])})
+			}
+		case configfile.PyPI:
+			for _, m := range pythonImport.FindAllSubmatch(text, -1) {
+				all = append(all, configfile.Import{File: name, Module: strings.Trim(string(m[1])+"."+string(m[2])+string(m[3]), ".")})
+			}
+		case configfile.Go:
+			parsed, err := parser.ParseFile(token.NewFileSet(), "", text, parser.ImportsOnly)
+			if err != nil {
+				continue
+			}
+			for _, i := range parsed.Imports {
+				module, _ := strconv.Unquote(i.Path.Value)
+				all = append(all, configfile.Import{File: name, Module: module})
+			}
+		}
+	}
+	return all
+}
+
+// code yields the code of the service without tests.
+func (s *service) code() iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		size := 0
+		for _, name := range s.paths() {
+			if s.ctx.Err() != nil {
+				return
+			}
+			text, err := patch.Read(s.root, name)
+			if size += len(text); err != nil || size > maxSourceBytes || notCode.MatchString(name) {
+				continue
+			}
+			if !yield(name, text) {
+				return
+			}
+		}
+	}
 }
 
 // notCode matches files that are not code of a running service.
