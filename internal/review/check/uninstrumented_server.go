@@ -30,18 +30,22 @@ var uninstrumentedServer = &Check{
 		"Instrumentation in a package of the repository counts for the projects that use the package.",
 	Source: func(p *Pass, u *instrumentation.Uses) {
 		keepInstrumentation(p, u)
+		var around []*instrumentation.Span // that calls of clients may be in
 		for _, s := range u.Spans {
 			switch s.Kind {
 			case "server", "consumer", "client":
 				p.Keep(manualFact{u.File.Path, s.Kind})
 			case "", "producer":
-				p.Keep(manualFact{u.File.Path, "client"}) // calls of clients in its package may have spans
+				around = append(around, s)
 			default: // a variable, as in an interceptor for both sides
 				p.Keep(manualFact{u.File.Path, "client"})
 				if u.File.Language == syntax.Go {
 					p.Keep(manualFact{u.File.Path, "server"})
 				}
 			}
+		}
+		if len(around) > 0 {
+			p.Keep(clientFact{u.File.Path, clientsIn(u, around)})
 		}
 		if len(u.Spans) > 0 && extracts(u) { // the span of a request without a kind
 			p.Keep(manualFact{u.File.Path, "server"})
@@ -63,7 +67,7 @@ var uninstrumentedServer = &Check{
 				}
 				p.Keep(boundaryFact{
 					file: u.File.Path, start: b.Node.Start, end: b.Node.End, symbol: Symbol(b.Node),
-					kind: b.Kind, library: b.Library, instrumented: b.Instrumented,
+					kind: b.Kind, library: b.Library, instrumented: b.Instrumented, client: assignedTo(b.Node),
 				})
 			}
 		}
@@ -91,7 +95,11 @@ type (
 		file, module string
 		vendor       bool // module is the vendor of another tracer
 	}
-	manualFact  struct{ file, kind string }
+	manualFact struct{ file, kind string }
+	clientFact struct {
+		file string
+		used clientUse // in spans
+	}
 	importsFact struct { // modules that may belong to another project of the repository
 		file    string
 		modules []string
@@ -101,6 +109,7 @@ type (
 		start, end    int
 		symbol        string
 		kind, library string
+		client        string // the variable, "" if there is none
 		instrumented  bool
 	}
 )
@@ -225,9 +234,9 @@ type instrumentedProject struct {
 type coverage struct {
 	projects *projects
 	of       func(*project) *instrumentedProject
-	anywhere bool            // the repository uses OpenTelemetry
-	vendor   bool            // the repository uses another tracer
-	manual   map[string]bool // directories with spans around calls of clients
+	anywhere bool                   // the repository uses OpenTelemetry
+	vendor   bool                   // the repository uses another tracer
+	manual   map[string][]clientUse // clients that may have spans, by directory of the code
 }
 
 // ecosystems are the ecosystems of the languages whose imports importsFact has.
@@ -256,7 +265,7 @@ func instrumentedBy(p *RepositoryPass) *coverage {
 		return byProject[at]
 	}
 	anywhere, vendor := false, false
-	manual := map[string]bool{} // directories with spans around calls of clients
+	manual := map[string][]clientUse{}
 	imports := map[configfile.Project][]configfile.Import{}
 	graph := configfile.NewGraph(p.Configs, p.Files, func(at configfile.Project) []configfile.Import { return imports[at] })
 	for _, k := range p.Kept {
@@ -283,11 +292,13 @@ func instrumentedBy(p *RepositoryPass) *coverage {
 			i.telemetry, anywhere = true, true
 			i.module(k.module, true)
 			if wrapper.MatchString(k.module) && !strings.HasPrefix(k.module, "go.opentelemetry.io/") {
-				manual[path.Dir(k.file)] = true
+				manual[path.Dir(k.file)] = append(manual[path.Dir(k.file)], clientUse{any: true})
 			}
+		case clientFact:
+			manual[path.Dir(k.file)] = append(manual[path.Dir(k.file)], k.used)
 		case manualFact:
 			if k.kind == "client" {
-				manual[path.Dir(k.file)] = true
+				manual[path.Dir(k.file)] = append(manual[path.Dir(k.file)], clientUse{any: true})
 			} else {
 				of(ps.of(k.file)).manual[k.kind] = true
 			}
@@ -380,7 +391,7 @@ func checkBoundaries(p *RepositoryPass) {
 		i := of(at)
 		severity := Medium
 		switch {
-		case i.all || (i.telemetry || anywhere || c.vendor) && !i.sdk && strings.HasSuffix(b.file, ".java") || i.covers(b.library, b.kind) || b.kind == "database client" && manual[path.Dir(b.file)]:
+		case i.all || (i.telemetry || anywhere || c.vendor) && !i.sdk && strings.HasSuffix(b.file, ".java") || i.covers(b.library, b.kind) || b.kind == "database client" && slices.ContainsFunc(manual[path.Dir(b.file)], func(c clientUse) bool { return c.uses(b) }):
 			continue
 		case !i.telemetry && !anywhere:
 			if b.kind == "database client" || seen["none "+at.dir] {
@@ -395,6 +406,17 @@ func checkBoundaries(p *RepositoryPass) {
 			Message: fmt.Sprintf("Nothing instruments this %s (`%s`).", b.kind, b.library),
 		})
 	}
+}
+
+// assignedTo returns the name of the variable or field to which a call is assigned, "" if there is none.
+func assignedTo(n *syntax.Node) string {
+	if a := n.Assignment(); a != nil {
+		return name(a.Targets()[0])
+	}
+	if p := n.Parent; p != nil && p.Kind == syntax.Pair {
+		return p.Children[0].Text
+	}
+	return ""
 }
 
 // bareServer reports whether a server is one of the standard library, on which frameworks run.
