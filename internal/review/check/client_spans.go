@@ -56,6 +56,20 @@ func clientsIn(u *instrumentation.Uses, spans []*instrumentation.Span) clientUse
 	return c.clientUse
 }
 
+// spanWrapper matches the names of a project's functions that run code in a span.
+var spanWrapper = regexp.MustCompile(`(?i)^(with|in|run|start|create|trace|wrap)\w*span$|^traced?$`)
+
+// wrapsInSpans reports whether a file calls a function that is likely to run the code of its argument in a span.
+func wrapsInSpans(u *instrumentation.Uses) bool {
+	known := map[*syntax.Node]bool{}
+	for _, s := range u.Spans {
+		known[s.Start] = true
+	}
+	return u.File.Root.Has(func(n *syntax.Node) bool {
+		return n.Kind == syntax.Call && !known[n] && spanWrapper.MatchString(name(n)) && slices.ContainsFunc(n.Args(), func(a *syntax.Node) bool { return a.Kind == syntax.Func })
+	})
+}
+
 // clientSearch collects the clients that code may use. It follows functions of the file.
 type clientSearch struct {
 	clientUse

@@ -44,7 +44,9 @@ var uninstrumentedServer = &Check{
 				}
 			}
 		}
-		if len(around) > 0 {
+		if wrapsInSpans(u) {
+			p.Keep(manualFact{u.File.Path, "client"})
+		} else if len(around) > 0 {
 			p.Keep(clientFact{u.File.Path, clientsIn(u, around)})
 		}
 		if len(u.Spans) > 0 && extracts(u) { // the span of a request without a kind
