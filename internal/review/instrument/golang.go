@@ -152,13 +152,9 @@ func (s *service) golang(m *configfile.File) (bool, error) {
 				added = goSetup
 			}
 		}
-		for _, f := range programs {
-			if len(added) > 0 && mains > 1 && !serves(files, path.Dir(f.Path)) && s.uses(module, files, f) {
-				s.leave(f.Path, lineOf(f.Source, mainOf(f.File).Start), "Set up the SDK if the program is a service: its servers and clients are in other packages")
-			}
-		}
 	}
-	if len(added) == 0 && mains > 1 {
+	started := len(added) > 0
+	if !started && mains > 1 {
 		s.leave(m.Path, 0, "No setup of the SDK is added: the module has several programs, and the servers of none are in its package main")
 	}
 	switch {
@@ -171,6 +167,11 @@ func (s *service) golang(m *configfile.File) (bool, error) {
 		s.leave(m.Path, 0, "No server or client is instrumented: "+since)
 	default:
 		added = append(added, s.goBoundaries(module, files)...)
+	}
+	for _, f := range programs {
+		if started && mains > 1 && !serves(files, path.Dir(f.Path)) && s.uses(module, files, f) {
+			s.leave(f.Path, lineOf(f.Source, mainOf(f.File).Start), "Set up the SDK if the program is a service: its servers and clients are in other packages")
+		}
 	}
 	for _, f := range files {
 		if f.Exhausted() {
@@ -311,11 +312,13 @@ func serves(files []*goFile, dir string) bool {
 	return slices.ContainsFunc(files, func(f *goFile) bool { return path.Dir(f.Path) == dir && f.serves() > 0 })
 }
 
-// uses reports whether a file imports a package of its module with servers or clients.
+// uses reports whether a file imports a package of its module with servers or clients, or one that the change adds
+// spans to.
 func (s *service) uses(m *goModule, files []*goFile, f *goFile) bool {
 	return slices.ContainsFunc(f.Imports, func(i syntax.Import) bool {
 		dir, ok := strings.CutPrefix(i.Path, m.path+"/")
-		return ok && serves(files, path.Join(s.dir, dir))
+		dir = path.Join(s.dir, dir)
+		return ok && (serves(files, dir) || slices.ContainsFunc(files, func(f *goFile) bool { return path.Dir(f.Path) == dir && s.plan.files[f.Path] != nil }))
 	})
 }
 

@@ -404,6 +404,8 @@ func TestProgramsOfGo(t *testing.T) {
 		"cmd/api/main.go":     fmt.Sprintf(program, `"net/http"`, `http.ListenAndServe(":80", http.DefaultServeMux)`),
 		"cmd/worker/main.go":  fmt.Sprintf(program, `"example.com/shop/internal/stock"`, "stock.Run()"),
 		"cmd/tool/main.go":    fmt.Sprintf(program, `"fmt"`, "fmt.Println()"),
+		"cmd/feed/main.go":    fmt.Sprintf(program, `"example.com/shop/internal/feed"`, "feed.Run()"),
+		"internal/feed/a.go":  "package feed\n\nimport (\n\t\"context\"\n\t\"net/http\"\n)\n\nfunc load(ctx context.Context) {\n\treq, _ := http.NewRequestWithContext(ctx, \"GET\", \"http://feed\", nil)\n\t_, _ = http.DefaultClient.Do(req)\n}\n",
 		"internal/stock/a.go": "package stock\n\nimport \"net/http\"\n\nfunc Run() {\n\thttp.ListenAndServe(\":81\", http.DefaultServeMux)\n}\n",
 	})
 	var steps []string
@@ -412,7 +414,7 @@ func TestProgramsOfGo(t *testing.T) {
 			steps = append(steps, s.File+": "+s.Text[:len("Start the SDK")])
 		}
 	}
-	require.Equal(t, []string{"cmd/api/main.go: Start the SDK", "cmd/worker/main.go: Set up the SD"}, steps)
+	require.Equal(t, []string{"cmd/api/main.go: Start the SDK", "cmd/feed/main.go: Set up the SD", "cmd/worker/main.go: Set up the SD"}, steps)
 }
 
 // TestGradle: a service is recognized by what its script takes from a version catalog, and by its plugins. The catalog
@@ -508,6 +510,8 @@ func TestProjects(t *testing.T) {
 		"a service of each":                  {map[string]string{"package.json": `{"scripts": {"start": "node a.js"}, "engines": {"node": "24"}, "dependencies": {"express": "5"}}`, "pyproject.toml": pyproject, "Dockerfile": python, "compose.yaml": compose}, "Dockerfile compose.yaml package.json pyproject.toml", ""},
 		"a client of a server's protocol":    {map[string]string{"package.json": `{"dependencies": {"vue": "3", "socket.io-client": "4", "pg-format": "1"}}`}, "", ""},
 		"a library with a server":            {map[string]string{"package.json": `{"engines": {"node": "24"}, "dependencies": {"express": "5"}}`}, "", packages},
+		"a script":                           {map[string]string{"package.json": `{"scripts": {"start": "node a.js"}, "engines": {"node": "24"}, "dependencies": {"axios": "1"}}`, "a.js": "axios.get(url).then((r) => console.log(r.data));\n"}, "", ""},
+		"a server without a framework":       {map[string]string{"package.json": `{"scripts": {"start": "node a.js"}, "engines": {"node": "24"}, "dependencies": {"axios": "1"}}`, "a.js": "http.createServer(handle).listen(80);\n"}, "package.json", ""},
 		"a program that a container starts":  {map[string]string{"package.json": `{"engines": {"node": "24"}, "dependencies": {"express": "5"}}`, "compose.yaml": compose + "    command: node a.js\n"}, "compose.yaml package.json", ""},
 		"a package of an organization":       {map[string]string{"package.json": `{"scripts": {"start": "node a.js"}, "dependencies": {"@sentry/bun": "10"}}`}, "", "Nothing is added to the program: `@sentry/bun`"},
 		"a package beside one that traces":   {map[string]string{"package.json": `{"scripts": {"start": "node a.js"}, "engines": {"node": "24"}, "dependencies": {"express": "5", "newrelic-pino": "1"}}`}, "package.json", ""},

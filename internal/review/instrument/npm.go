@@ -66,7 +66,9 @@ func (s *service) npm(m *configfile.File) bool {
 		}
 	}
 	_, server := s.has(nodeServers...)
-	if _, renders := s.has("next", "nuxt"); !server && !renders && starts["start"] == nil {
+	_, renders := s.has("next", "nuxt")
+	images := slices.DeleteFunc(s.dockerfiles(runtimeNode), installsOther)
+	if !server && !renders && (starts["start"] == nil || len(images) == 0 && s.ends()) {
 		return false
 	}
 	framework, ok := s.has(nodeFrameworks...)
@@ -77,7 +79,6 @@ func (s *service) npm(m *configfile.File) bool {
 		s.leave(m.Path, 0, "The project is left: `"+framework+"` has a setup of its own for OpenTelemetry")
 		return true
 	}
-	images := slices.DeleteFunc(s.dockerfiles(runtimeNode), installsOther)
 	scripts := map[string]bool{} // of ES modules
 	for name, script := range manifest.Scripts {
 		scripts[name] = strings.Contains(script, ".mjs")
@@ -210,6 +211,21 @@ func (s *service) npm(m *configfile.File) bool {
 		s.leave(m.Path, 0, install+": the program needs them when it starts as other steps say")
 	}
 	return true
+}
+
+// nodeStays matches code of programs that run until they are stopped: servers, consumers, jobs.
+var nodeStays = regexp.MustCompile(`\b(createServer|createSecureServer|[lL]isten|[sS]erve|setInterval|setTimeout|[sS]ubscribe|[cC]onsume|schedule|watch)\s*\(|\b(while|for)\s*\(\s*(true|1|;\s*;)\s*\)|\.on\(|\bnew \w*(Server|Worker|Consumer|Socket|Cron\w*)\b`)
+
+// ends reports whether the code of the service is a script that ends by itself. Code that is not in the repository may
+// not be one.
+func (s *service) ends() (found bool) {
+	for _, text := range s.code() {
+		if nodeStays.Match(text) {
+			return false
+		}
+		found = true
+	}
+	return found
 }
 
 var (
