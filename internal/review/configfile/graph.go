@@ -63,7 +63,9 @@ func NewGraph(configs []*File, files []string, imports func(Project) []Import) *
 		}
 		g.modules[module] = true
 		for dir := range Above(path.Dir(module)) {
-			g.modules[dir] = g.modules[dir]
+			if !g.modules[dir] { // a module may have the path as well
+				g.modules[dir] = false
+			}
 		}
 	}
 	return g
