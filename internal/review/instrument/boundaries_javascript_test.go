@@ -78,9 +78,10 @@ func TestJavaScriptTelemetry(t *testing.T) {
 			require.NoError(t, os.Symlink(modules, filepath.Join(dir, "node_modules", "@opentelemetry")))
 			record, err := os.ReadFile(filepath.Join("testdata", "javascript", "record.cjs"))
 			require.NoError(t, err)
-			require.NoError(t, os.WriteFile(filepath.Join(dir, "record.cjs"), record, 0o600))
+			require.NoError(t, os.Mkdir(filepath.Join(dir, "test"), 0o700)) // no code of the program
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "test", "record.cjs"), record, 0o600))
 			run := func() (output, telemetry string) {
-				cmd := exec.CommandContext(t.Context(), "node", "--require", "./record.cjs", program)
+				cmd := exec.CommandContext(t.Context(), "node", "--require", "./test/record.cjs", program)
 				cmd.Dir = dir
 				cmd.Env = append(os.Environ(), "TELEMETRY=telemetry.txt")
 				out, err := cmd.CombinedOutput()

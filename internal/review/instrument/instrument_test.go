@@ -611,6 +611,16 @@ func TestSharedSetup(t *testing.T) {
 			map[string]string{"api/src/a.js": "import '../../trace.js';\n"},
 			"api/package.json Nothing is added to the program: `dd-trace` of `package.json` sets up telemetry",
 		},
+		"npm, code": {
+			map[string]string{"package.json": nodeLib, "shared/package.json": "{}", "shared/telemetry.ts": "export const sdk = new NodeSDK();\n", "api/package.json": node(""), "api/src/a.ts": ""},
+			map[string]string{"api/src/a.ts": "import { sdk } from '../../shared/telemetry';\n"},
+			"shared/telemetry.ts Nothing is added to the program: this code sets up the SDK",
+		},
+		"Maven, code": {
+			map[string]string{"telemetry/pom.xml": pom("telemetry", ""), "telemetry/src/main/java/T.java": "class T { Object sdk = OpenTelemetrySdk.builder().build(); }\n", "api/pom.xml": pom("api", starter), "api/Dockerfile": tomcat},
+			map[string]string{"api/pom.xml": pom("api", starter+"<dependency><groupId>shop</groupId><artifactId>telemetry</artifactId></dependency>")},
+			"telemetry/src/main/java/T.java Nothing is added to the program: this code sets up the SDK",
+		},
 		"Python": {
 			map[string]string{"libs/telemetry/pyproject.toml": pythonLib, "api/requirements.txt": "flask\n", "api/Dockerfile": flask},
 			map[string]string{"api/requirements.txt": "flask\n-e ../libs/telemetry\n"},

@@ -35,6 +35,10 @@ func (s *service) java() bool {
 		s.leave(m.Path, 0, "Nothing is added to the program: "+found+" sets up telemetry")
 		return true
 	}
+	if file, line := s.setUpIn(); file != "" { // with the dependencies of a parent
+		s.leave(file, line, setUpHere)
+		return true
+	}
 	started := false
 	var options []variable
 	agent := variable{name: "JAVA_TOOL_OPTIONS", value: javaAgentOption + javaAgentFile, mark: javaAgentOption, image: true}

@@ -101,6 +101,10 @@ func (s *service) npm(m *configfile.File) bool {
 		s.leave(m.Path, 0, "Nothing is added to the program: "+found+" sets up telemetry")
 		return true
 	}
+	if file, line := s.setUpIn(); file != "" { // with the packages of a directory above
+		s.leave(file, line, setUpHere)
+		return true
+	}
 	var add []string
 	if !sdk {
 		add, ok = s.nodePackages(m, slices.ContainsFunc(npmStarts, func(name string) bool { return starts[name] != nil && modules(manifest.Scripts[name]) }) || slices.ContainsFunc(images, func(f *configfile.File) bool { return modules(commandOf(f)) }))

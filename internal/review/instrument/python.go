@@ -61,8 +61,8 @@ func (s *service) python() bool {
 			return true
 		}
 	}
-	if file, line := s.setsUpPython(); ok && file != "" && !slices.ContainsFunc(images, func(f *configfile.File) bool { return mentions(f, pythonInstrument) }) {
-		s.leave(file, line, "Nothing is added to the program: this code sets up the SDK")
+	if file, line := s.setUpIn(); file != "" && !slices.ContainsFunc(images, func(f *configfile.File) bool { return mentions(f, pythonInstrument) }) {
+		s.leave(file, line, setUpHere)
 		return true
 	} else if !ok && !s.addPython() {
 		return true
@@ -213,22 +213,6 @@ func (s *service) djangoSettings() (module string) {
 		}
 	}
 	return module
-}
-
-// pythonSetup matches the call that makes a provider the one of the program. A program has one of each kind.
-var pythonSetup = regexp.MustCompile(`\bset_(tracer|meter)_provider\s*\(`)
-
-// setsUpPython returns the place in the code that sets up the SDK, of the service or of a project that it uses. It
-// returns "" if there is none.
-func (s *service) setsUpPython() (file string, line int) {
-	for _, at := range append([]*service{s}, s.used()...) {
-		for name, text := range at.code() {
-			if at := pythonSetup.FindIndex(text); at != nil {
-				return name, lineOf(text, at[0])
-			}
-		}
-	}
-	return "", 0
 }
 
 // standardLibrary returns the modules of the standard library with instrumentation that the code imports.

@@ -112,6 +112,28 @@ func (p *plan) imports(of configfile.Project) (all []configfile.Import) {
 	return all
 }
 
+// setups match code that sets up the SDK of a program, by ecosystem.
+var setups = map[string]*regexp.Regexp{
+	configfile.NPM:   regexp.MustCompile(`\bnew (NodeSDK|NodeTracerProvider)\b`),
+	configfile.PyPI:  regexp.MustCompile(`\bset_(tracer|meter)_provider\s*\(`),
+	configfile.Maven: regexp.MustCompile(`\b(AutoConfiguredOpenTelemetrySdk|OpenTelemetrySdk\s*\.builder|SdkTracerProvider\s*\.builder)\b`),
+}
+
+const setUpHere = "Nothing is added to the program: this code sets up the SDK"
+
+// setUpIn returns the place in the code that sets up the SDK, of the service or of a project that it uses. It returns
+// "" if there is none.
+func (s *service) setUpIn() (file string, line int) {
+	for _, at := range append([]*service{s}, s.used()...) {
+		for name, text := range at.code() {
+			if found := setups[at.manifests[0].Ecosystem].FindIndex(text); found != nil {
+				return name, lineOf(text, found[0])
+			}
+		}
+	}
+	return "", 0
+}
+
 // code yields the code of the service without tests.
 func (s *service) code() iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
