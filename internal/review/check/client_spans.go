@@ -37,8 +37,8 @@ var (
 		query queries querier store storage repo repos repository repositories dao orm prisma knex manager em collection collections coll model models`)
 )
 
-// clientsIn returns the clients that the code of spans of a file may use.
-func clientsIn(u *instrumentation.Uses, spans []*instrumentation.Span) clientUse {
+// clientsIn returns the clients that code of a file in spans may use: the code of spans and functions.
+func clientsIn(u *instrumentation.Uses, spans []*instrumentation.Span, functions []*syntax.Node) clientUse {
 	c := clientSearch{u: u, clientUse: clientUse{words: set{}}, visited: map[*syntax.Node]bool{}, functions: map[string][]*syntax.Node{}}
 	for fn := range u.File.Root.All(syntax.Func) {
 		c.functions[fn.Text] = append(c.functions[fn.Text], fn)
@@ -53,21 +53,31 @@ func clientsIn(u *instrumentation.Uses, spans []*instrumentation.Span) clientUse
 			c.search(s.Body, s.Start.End)
 		}
 	}
+	for _, fn := range functions {
+		c.follow(fn)
+	}
 	return c.clientUse
 }
 
 // spanWrapper matches the names of a project's functions that run code in a span.
 var spanWrapper = regexp.MustCompile(`(?i)^(with|in|run|start|create|trace|wrap)\w*span$|^traced?$`)
 
-// wrapsInSpans reports whether a file calls a function that is likely to run the code of its argument in a span.
-func wrapsInSpans(u *instrumentation.Uses) bool {
+// wrappedInSpans returns the functions that a file gives to functions that are likely to run them in a span.
+func wrappedInSpans(u *instrumentation.Uses) (functions []*syntax.Node) {
 	known := map[*syntax.Node]bool{}
 	for _, s := range u.Spans {
 		known[s.Start] = true
 	}
-	return u.File.Root.Has(func(n *syntax.Node) bool {
-		return n.Kind == syntax.Call && !known[n] && spanWrapper.MatchString(name(n)) && slices.ContainsFunc(n.Args(), func(a *syntax.Node) bool { return a.Kind == syntax.Func })
-	})
+	for n := range u.File.Root.All(syntax.Call) {
+		if !known[n] && spanWrapper.MatchString(name(n)) {
+			for _, a := range n.Args() {
+				if a.Kind == syntax.Func {
+					functions = append(functions, a)
+				}
+			}
+		}
+	}
+	return functions
 }
 
 // clientSearch collects the clients that code may use. It follows functions of the file.

@@ -44,10 +44,8 @@ var uninstrumentedServer = &Check{
 				}
 			}
 		}
-		if wrapsInSpans(u) {
-			p.Keep(manualFact{u.File.Path, "client"})
-		} else if len(around) > 0 {
-			p.Keep(clientFact{u.File.Path, clientsIn(u, around)})
+		if wrapped := wrappedInSpans(u); len(around)+len(wrapped) > 0 {
+			p.Keep(clientFact{u.File.Path, clientsIn(u, around, wrapped)})
 		}
 		if len(u.Spans) > 0 && extracts(u) { // the span of a request without a kind
 			p.Keep(manualFact{u.File.Path, "server"})
