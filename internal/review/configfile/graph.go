@@ -27,6 +27,7 @@ type Graph struct {
 	named    map[[2]string][]Project // by ecosystem and name of the package
 	based    map[[2]string][]Project // by ecosystem and last element of the directory
 	modules  map[string]bool         // Python modules by path without extension, and false for the directories above them
+	packages map[string][]Project    // Python projects with a package or module of a name, at most two
 	imports  func(Project) []Import
 	poms     map[*File]*pom
 	direct   map[Project][]Project
@@ -39,7 +40,7 @@ const maxUsed = 200
 // project in JavaScript, TypeScript, Python or Go. It is called at most once for each project.
 func NewGraph(configs []*File, files []string, imports func(Project) []Import) *Graph {
 	g := &Graph{
-		projects: map[Project][]*File{}, named: map[[2]string][]Project{}, based: map[[2]string][]Project{}, modules: map[string]bool{}, imports: imports,
+		projects: map[Project][]*File{}, named: map[[2]string][]Project{}, based: map[[2]string][]Project{}, modules: map[string]bool{}, packages: map[string][]Project{}, imports: imports,
 		poms: map[*File]*pom{}, direct: map[Project][]Project{},
 	}
 	add := func(index map[[2]string][]Project, p Project, name string) {
@@ -68,7 +69,21 @@ func NewGraph(configs []*File, files []string, imports func(Project) []Import) *
 			}
 		}
 	}
+	for module := range g.modules {
+		dir := path.Dir(module)
+		for _, p := range []Project{{dir, PyPI}, {path.Dir(dir), PyPI}} {
+			name := path.Base(module)
+			if len(g.packages[name]) < 2 && (p.Dir == dir || path.Base(dir) == "src") && g.packaged(p) && !slices.Contains(g.packages[name], p) {
+				g.packages[name] = append(g.packages[name], p)
+			}
+		}
+	}
 	return g
+}
+
+// packaged reports whether a Python project describes a package, and not only its requirements.
+func (g *Graph) packaged(p Project) bool {
+	return slices.ContainsFunc(g.projects[p], func(m *File) bool { return !strings.HasPrefix(path.Base(m.Path), "requirements") })
 }
 
 // ProjectDir returns the directory of the project that a manifest describes.
@@ -221,19 +236,10 @@ func (g *Graph) pythonImported(p Project, i Import) (Project, bool) {
 	if standard {
 		return Project{}, false
 	}
-	var found []Project
-	for other, manifests := range g.projects {
-		packaged := slices.ContainsFunc(manifests, func(m *File) bool { return !strings.HasPrefix(path.Base(m.Path), "requirements") })
-		_, own := g.modules[path.Join(other.Dir, first)]
-		_, src := g.modules[path.Join(other.Dir, "src", first)]
-		if other.Ecosystem == PyPI && packaged && (own || src) {
-			found = append(found, other)
-		}
+	if found := g.packages[first]; len(found) == 1 {
+		return found[0], true
 	}
-	if len(found) != 1 {
-		return Project{}, false
-	}
-	return found[0], true
+	return Project{}, false
 }
 
 var (
