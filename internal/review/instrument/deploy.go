@@ -171,11 +171,7 @@ func buildOf(f *configfile.File, name string) (context, file string) {
 }
 
 // alone reports whether the service is the only one of the repository.
-func (s *service) alone() bool {
-	return !slices.ContainsFunc(s.configs, func(f *configfile.File) bool {
-		return isProject(f) && configfile.ProjectDir(f) != s.dir
-	})
-}
+func (s *service) alone() bool { return len(s.projects) == 1 && s.projects[s.dir] }
 
 // container returns the container of a workload if it runs an image named like the service, otherwise nil.
 func (s *service) container(f *configfile.File, deployed configfile.Service) *yaml.Node {
@@ -424,6 +420,12 @@ func (s *service) dockerfiles(r *runtime) []*configfile.File {
 
 // image reports whether a Dockerfile builds an image of the service.
 func (s *service) image(f *configfile.File, r *runtime) bool {
+	dir, contexts := path.Dir(f.Path), s.contexts[f.Path]
+	switch {
+	case dir == s.dir:
+	case s.projects[dir], slices.ContainsFunc(contexts, func(c string) bool { return c != s.dir }), len(contexts) == 0 && !s.alone():
+		return false
+	}
 	stage, ok := lastStage(f)
 	installs := r.installs == nil || r.installs.Match(f.Source) || slices.ContainsFunc(s.manifests, func(m *configfile.File) bool {
 		return mentions(f, strings.TrimPrefix(m.Path, s.dir+"/"))
@@ -432,30 +434,10 @@ func (s *service) image(f *configfile.File, r *runtime) bool {
 		return r.programs != nil && slices.ContainsFunc(i.command(), func(w string) bool { return r.programs.MatchString(path.Base(w)) })
 	})
 	base := r.base != nil && r.base.Match(bytes.ToLower(f.Source[f.RuntimeStart:f.RuntimeEnd]))
-	switch dir := path.Dir(f.Path); {
-	case f.Runtime != r.name && (f.Runtime != "" || ok && !starts && !base):
-		return false
-	case dir == s.dir:
-		return true
-	case slices.ContainsFunc(s.configs, func(m *configfile.File) bool { return isProject(m) && configfile.ProjectDir(m) == dir }):
+	if f.Runtime != r.name && (f.Runtime != "" || ok && !starts && !base) {
 		return false
 	}
-	built := false
-	for _, c := range s.configs {
-		if c.Kind != configfile.Compose {
-			continue
-		}
-		for _, deployed := range c.Services {
-			switch context, file := buildOf(c, deployed.Name); {
-			case file != f.Path:
-			case context != s.dir:
-				return false
-			default:
-				built = true
-			}
-		}
-	}
-	return built || (f.Runtime == r.name || r.programs == nil) && starts && installs && s.alone()
+	return dir == s.dir || len(contexts) > 0 || (f.Runtime == r.name || r.programs == nil) && starts && installs
 }
 
 // imageOf returns the instructions of the last stage, after those of its base stages.

@@ -85,13 +85,16 @@ type plan struct {
 	name    string // name of the repository
 	paths   []string
 	configs []*configfile.File
-	aside   []*configfile.File             // manifests of packages only
-	graph   *configfile.Graph              // nil before the first use
-	sources map[string]map[string][]string // files by ecosystem and directory of the manifest
-	served  map[string][]string            // Go packages with servers, consumers, jobs or databases, by directory of the module
-	named   map[container]bool             // containers of deployment files that are assigned to a service
-	files   map[string]*patch.File
-	patch   patch.Patch
+	aside   []*configfile.File // manifests of packages only
+
+	projects map[string]bool                // directories of projects
+	contexts map[string][]string            // directories that Compose files build with a Dockerfile, by its path
+	graph    *configfile.Graph              // nil before the first use
+	sources  map[string]map[string][]string // files by ecosystem and directory of the manifest
+	served   map[string][]string            // Go packages with servers, consumers, jobs or databases, by directory of the module
+	named    map[container]bool             // containers of deployment files that are assigned to a service
+	files    map[string]*patch.File
+	patch    patch.Patch
 }
 
 // container is a container of a deployment file, by the path of the file and the offset of its name.
@@ -137,6 +140,19 @@ func (p *plan) read() error {
 			p.configs = append(p.configs, found...)
 		} else if bytes.HasPrefix(text, []byte("\ufeff")) && path.Base(name) == "package.json" {
 			p.leave(name, 0, "The project is left: the manifest begins with a byte order mark")
+		}
+	}
+	p.projects, p.contexts = map[string]bool{}, map[string][]string{}
+	for _, f := range p.configs {
+		if isProject(f) {
+			p.projects[configfile.ProjectDir(f)] = true
+		}
+		if f.Kind == configfile.Compose {
+			for _, deployed := range f.Services {
+				if context, file := buildOf(f, deployed.Name); file != "" {
+					p.contexts[file] = append(p.contexts[file], context)
+				}
+			}
 		}
 	}
 	return nil

@@ -961,6 +961,27 @@ func write(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
+// TestManyImages checks that the work is linear in the services, each of which has an image.
+func TestManyImages(t *testing.T) {
+	parser := newParser(t)
+	work := func(n int) float64 {
+		files := map[string]string{}
+		for i := range n {
+			dir := fmt.Sprintf("s%d/", i)
+			files[dir+"package.json"] = `{"scripts": {"start": "node a.js"}, "engines": {"node": "24"}, "dependencies": {"express": "5"}}`
+			files[dir+"Dockerfile"] = "FROM node:24\nCOPY . .\nRUN npm ci\n" + strings.Repeat("ENV A=1\n", 20) + "CMD [\"node\", \"a.js\"]\n"
+		}
+		dir := t.TempDir()
+		write(t, dir, files)
+		return testing.AllocsPerRun(1, func() {
+			p, _, err := makePatch(t, parser, dir, instrument.General)
+			require.NoError(t, err)
+			require.Len(t, p.Files, 2*n)
+		})
+	}
+	require.Less(t, work(200), 8*work(50))
+}
+
 // TestLocks: a step names the lock file of the service or of its workspace.
 func TestLocks(t *testing.T) {
 	const (
