@@ -90,7 +90,8 @@ var collectorConfig = &Check{
 		"with the personal data in it. `insecure_skip_verify` accepts any certificate. Without `k8s.pod.uid` telemetry cannot be joined with the pod that sent it.",
 	Fix: "Define the components that the pipelines use, and remove unused components. Replace components that were removed from the Collector with their successors. " +
 		"Put `memory_limiter` first in each pipeline. Set `sending_queue: {batch: {}}` of the exporters, or put the `batch` processor last. " +
-		"Set `verbosity: basic`. Give the certificate authority as `ca_file`. On Kubernetes use the `k8sattributes` processor with `k8s.pod.uid`.",
+		"Set `verbosity: basic`. Give the certificate authority as `ca_file`. On Kubernetes use the `k8sattributes` processor with `k8s.pod.uid`. " +
+		"The check takes the release of the Collector from the image in the same file or directory, or in the nearest directory above. Where the release still has a component, its removal is of low severity.",
 	Fixable: true,
 	Repository: func(p *RepositoryPass) {
 		byDirectory := map[string]*collectorDirectory{}
