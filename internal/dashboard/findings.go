@@ -110,11 +110,11 @@ func (h *Handler) finding(q *request) error {
 	if err != nil {
 		return err
 	}
-	page := findingPage{agentFinding: *f, SummaryText: markdown(f.Summary), WhyText: markdown(f.Why), FixText: markdown(f.Fix), ByModel: !f.Fixable && q.cfg.AgentModel}
+	page := findingPage{agentFinding: *f, SummaryText: findingText(f.Summary), WhyText: markdown(f.Why), FixText: markdown(f.Fix), ByModel: !f.Fixable && q.cfg.AgentModel}
 	for _, l := range f.Locations {
 		place := findingPlace{agentLocation: l}
 		if !strings.HasPrefix(f.Summary, l.Description) {
-			place.Text = markdown(l.Description)
+			place.Text = findingText(l.Description)
 		}
 		if l.Excerpt != nil {
 			for i, text := range l.Excerpt.Lines {

@@ -30,6 +30,28 @@ func markdown(source string) template.HTML {
 	return rendered([]byte(source), parsed([]byte(source)))
 }
 
+// findingText returns a text with names from a repository as HTML. It replaces links by their text.
+func findingText(source string) template.HTML {
+	doc := parsed([]byte(source))
+	var links []ast.Node
+	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // which never fails
+		if entering && (n.Kind() == ast.KindLink || n.Kind() == ast.KindAutoLink) {
+			links = append(links, n)
+		}
+		return ast.WalkContinue, nil
+	})
+	for _, n := range links {
+		if a, ok := n.(*ast.AutoLink); ok {
+			n.Parent().InsertBefore(n.Parent(), n, ast.NewString(a.Label([]byte(source))))
+		}
+		for n.FirstChild() != nil {
+			n.Parent().InsertBefore(n.Parent(), n, n.FirstChild())
+		}
+		n.Parent().RemoveChild(n.Parent(), n)
+	}
+	return rendered([]byte(source), doc)
+}
+
 func parsed(source []byte) ast.Node {
 	return converter.Parser().Parse(text.NewReader(source), parser.WithContext(parser.NewContext()))
 }

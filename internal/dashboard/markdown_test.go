@@ -31,6 +31,17 @@ func TestMarkdown(t *testing.T) {
 
 // TestRemediationsHaveTheirParts checks that the remediation of every rule covers both the code and the
 // Collector.
+func TestFindingText(t *testing.T) {
+	for source, want := range map[string]string{
+		"The key `a`] [b](https://evil.example) `c`":                           "<p>The key <code>a</code>] b <code>c</code></p>\n",
+		"x <https://evil.example> y":                                           "<p>x https://evil.example y</p>\n",
+		"![i](https://evil.example) [`c` *d*][e]\n\n[e]: https://evil.example": "<p>i <code>c</code> <em>d</em></p>\n",
+		"[a [b](https://evil.example)](https://evil.example)":                  "<p>[a b](https://evil.example)</p>\n",
+	} {
+		require.Equal(t, want, string(findingText(source)))
+	}
+}
+
 func TestRemediationsHaveTheirParts(t *testing.T) {
 	for i, r := range ruleTexts() {
 		require.Len(t, r.Parts, 2, r.Name)

@@ -144,7 +144,8 @@ func newPlace(f *check.Finding, t *text) *place {
 	if about := cmp.Or(f.About, f.Subject); about != "" {
 		title += ": " + clean(about, check.MaxName)
 	}
-	message := clean(f.Message, check.MaxText)
+	// A name in the code may contain a link of Markdown or SARIF, and the backtick that ends the inline code before it.
+	message := strings.ReplaceAll(clean(f.Message, check.MaxText), "](", "] (")
 	names := check.Names{
 		AttributeKey: clean(f.Names.AttributeKey, check.MaxName), MetricName: clean(f.Names.MetricName, check.MaxName),
 		SpanName: clean(f.Names.SpanName, check.MaxName), ScopeName: clean(f.Names.ScopeName, check.MaxName), Service: check.Cut(f.Names.Service, check.MaxName),

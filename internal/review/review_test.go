@@ -301,6 +301,15 @@ func TestUnparsed(t *testing.T) {
 	require.Equal(t, []Error{{File: "a.go", Message: "cannot parse parts of the file"}, {File: "a.py", Message: "cannot parse parts of the file"}}, r.Errors)
 }
 
+// TestLinks checks that a name in the code cannot put a link into a message.
+func TestLinks(t *testing.T) {
+	dir := tree(t, map[string]string{"a.py": "from opentelemetry import trace\nspan = trace.get_current_span()\nspan.set_attribute('user.email` [Sign in](https://evil.example) `', user.email)\n"})
+	r := review(t, Options{Root: dir, Only: []string{"sensitive-attribute"}})
+	require.Len(t, r.Findings, 1)
+	require.Contains(t, r.Findings[0].Summary, "[Sign in] (https://evil.example)")
+	require.NotContains(t, r.Findings[0].Summary, "](")
+}
+
 func TestContextEnds(t *testing.T) {
 	dir := tree(t, map[string]string{"a.go": code("span()")})
 	ctx, cancel := context.WithCancel(t.Context())
