@@ -54,8 +54,9 @@ type OrganizationStore interface {
 	FindOrganizationByExternalID(ctx context.Context, externalID string) (*Organization, error)
 	// FindOrganizations returns all organizations, ordered by name.
 	FindOrganizations(ctx context.Context) ([]*Organization, error)
-	// SetOrganizationExternalID sets the external id, or removes it if it is "". It returns CodeNotFound for an
-	// unknown id and CodeConflict if the external id exists.
+	// SetOrganizationExternalID sets the external id, or removes it if it is "". It ends the sessions of users who signed in at
+	// the identity provider, even if the id stays. It returns CodeNotFound for an unknown id and CodeConflict if the external
+	// id exists.
 	SetOrganizationExternalID(ctx context.Context, id, externalID string) error
 	// SetOrganizationTier returns CodeNotFound for an unknown id.
 	SetOrganizationTier(ctx context.Context, id string, tier Tier) error

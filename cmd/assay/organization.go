@@ -17,7 +17,7 @@ type organizationCmd struct {
 	List    organizationListCmd    `cmd:"" help:"List the organizations."`
 	SetTier organizationSetTierCmd `cmd:"" name:"set-tier" help:"Set the tier of an organization."`
 
-	SetExternalID organizationSetExternalIDCmd `cmd:"" name:"set-external-id" help:"Set the id of an organization at the identity provider."`
+	SetExternalID organizationSetExternalIDCmd `cmd:"" name:"set-external-id" help:"Set the id of an organization at the identity provider, and sign its users out."`
 }
 
 type organizationCreateCmd struct {

@@ -89,8 +89,13 @@ func (q *Queries) OrganizationIDs(ctx context.Context) ([]string, error) {
 
 // SetOrganizationExternalID implements assay.OrganizationStore.
 func (q *Queries) SetOrganizationExternalID(ctx context.Context, id, externalID string) error {
-	err := q.update(ctx, connpool.Pages, "set an organization's external id", errNoOrganization,
-		`UPDATE organizations SET external_id = nullif($1, '') WHERE id = $2`, externalID, ID(id))
+	err := q.engine.Update(ctx, connpool.Pages, "set an organization's external id", func(tx Tx) error {
+		if err := change(ctx, tx, errNoOrganization, `UPDATE organizations SET external_id = nullif($1, '') WHERE id = $2`, externalID, ID(id)); err != nil {
+			return err
+		}
+		_, err := exec(ctx, tx, `DELETE FROM sessions WHERE key_id = '' AND org = (SELECT org FROM organizations WHERE id = $1)`, ID(id))
+		return err
+	})
 	return q.conflict(err, "another organization has this external id")
 }
 

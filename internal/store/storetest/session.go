@@ -133,6 +133,14 @@ func testSessionLimits(t *testing.T, s *suite) {
 	live(true, same, likeKey)
 	require.Zero(t, must(s.DeleteSessions(ctx, newSession(unknownID, "", now)))(t))
 
+	// The external id ends the sessions of users, and not those of API keys or of other organizations.
+	user, byKey := newSession(org, "a user", now), s.keySession(org, "bbbbbb", time.Time{})
+	require.NoError(t, s.CreateSession(ctx, user))
+	require.NoError(t, s.CreateSession(ctx, byKey))
+	require.NoError(t, s.SetOrganizationExternalID(ctx, org, "customer-8"))
+	live(false, user)
+	live(true, same, byKey)
+
 	// Ended sessions are deleted.
 	before := s.rows()["sessions"]
 	s.clock.advance(9 * time.Hour)
