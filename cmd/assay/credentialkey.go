@@ -43,19 +43,19 @@ func (c *storeConfig) credentialSecret(
 		return "", nil
 	}
 	own := seal.Fingerprint(secret)
-	stored, err := st.ClaimCredentialKey(ctx, own, configured != "")
+	stored, err := st.ClaimCredentialKey(ctx, own, false)
 	switch {
 	case err != nil:
 		return "", err
 	case stored == own:
 		return secret, nil
-	case u != nil:
+	case u != nil && configured == "":
 		logger.WarnContext(ctx, "another server encrypts the credentials in the store with its own key; set --secret-key-file "+
 			"to the same key on all servers, such as the file "+credentialKeyFile+" in its data directory")
 		return "", nil
 	}
-	logger.WarnContext(ctx, "the credentials in the store are encrypted with another key; stop the server and restore the file of that key, "+
-		"or create webhooks and connect repositories again", "file", c.credentialKeyPath())
+	logger.WarnContext(ctx, "the credentials in the store are encrypted with another key, so webhooks and source hosts fail; stop the server and restore that key, "+
+		"such as the one that a server without --secret-key-file generated, or create webhooks and connect repositories again", "file", c.credentialKeyPath())
 	_, err = st.ClaimCredentialKey(ctx, own, true) // for new credentials
 	return secret, err
 }

@@ -50,6 +50,9 @@ func TestCredentialSecret(t *testing.T) {
 
 	configured := auth.Secret(strings.Repeat("s", 32))
 	require.Equal(t, configured, secretOf(second, configured))
+	require.Contains(t, log.String(), "webhooks and source hosts fail", "the generated key encrypted the credentials")
+	require.Equal(t, configured, secretOf(second, configured), "after a restart")
+	require.Empty(t, log.String())
 	require.Empty(t, secretOf(first, ""), "the configured key is that of the operator")
 
 	// A server that cannot write its data directory works without credentials.

@@ -119,7 +119,7 @@ func (s *server) await(ctx context.Context, reload <-chan os.Signal) error {
 			return err
 		case <-reload:
 			if s.certificate != nil {
-				s.certificate.Reload(ctx)
+				go s.certificate.Reload(ctx) // the file may block
 			}
 		}
 	}

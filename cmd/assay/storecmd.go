@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"assay/internal/lists"
@@ -70,8 +72,10 @@ func (c *storeBackupCmd) Run(e *environment) error {
 	if _, err := os.Stat(c.path()); errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("there is no store at %s (see --data-dir)", c.path())
 	}
+	ctx, stop := signal.NotifyContext(e.ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
 	progress, done := showProgress(e)
-	schema, err := sqlite.Backup(e.ctx, sqlite.BackupConfig{Path: c.path(), To: c.File, Replace: c.Force, Progress: progress})
+	schema, err := sqlite.Backup(ctx, sqlite.BackupConfig{Path: c.path(), To: c.File, Replace: c.Force, Progress: progress})
 	done()
 	if err != nil {
 		return withForce(err)
@@ -100,8 +104,10 @@ func (c *storeRestoreCmd) Run(e *environment) error {
 		e.say("Call this with another name in --store and have the servers use that, or stop them and remove the former database by dropdb.")
 		return sayPassword(e, u)
 	}
+	ctx, stop := signal.NotifyContext(e.ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
 	progress, done := showProgress(e)
-	schema, err := sqlite.Restore(e.ctx, sqlite.RestoreConfig{From: c.File, Path: c.path(), Replace: c.Force, Progress: progress})
+	schema, err := sqlite.Restore(ctx, sqlite.RestoreConfig{From: c.File, Path: c.path(), Replace: c.Force, Progress: progress})
 	done()
 	if err != nil {
 		return withForce(err)

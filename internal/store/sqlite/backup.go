@@ -60,6 +60,11 @@ func Backup(ctx context.Context, c BackupConfig) (inspect.Schema, error) {
 
 // checkTarget reports early an error that would otherwise occur at the end.
 func checkTarget(from, to string, replace bool) error {
+	for _, suffix := range []string{"-wal", "-shm", "-journal", lockSuffix} {
+		if filepath.Base(to) == filepath.Base(from)+suffix && sameFile(filepath.Dir(to), filepath.Dir(from)) {
+			return assay.Errorf(assay.CodeInvalid, "%s is a part of the store to copy", to)
+		}
+	}
 	info, err := os.Stat(to)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -69,13 +74,22 @@ func checkTarget(from, to string, replace bool) error {
 	case !info.Mode().IsRegular():
 		return assay.Errorf(assay.CodeInvalid, "%s is not a file", to)
 	}
-	if source, err := os.Stat(from); err == nil && os.SameFile(source, info) {
+	if sameFile(from, to) {
 		return assay.Errorf(assay.CodeInvalid, "%s is the file to copy", to)
 	}
 	if !replace {
 		return errExists(to)
 	}
 	return nil
+}
+
+func sameFile(a, b string) bool {
+	first, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	second, err := os.Stat(b)
+	return err == nil && os.SameFile(first, second)
 }
 
 // RestoreConfig configures Restore.
@@ -87,8 +101,8 @@ type RestoreConfig struct {
 }
 
 // Restore replaces a store with a copy of a backup, atomically: after a failure, either
-// the former store or the backup is in place. It does not migrate the schema. The owner
-// of the directory becomes the owner of the store. If the file is not an assay store, the
+// the former store or the backup is in place. It does not migrate the schema. Root cannot
+// restore to a directory of another user: the error is assay.CodeInvalid. If the file is not an assay store, the
 // error is assay.CodeInvalid. If this program does not support its schema, the error is
 // an *inspect.SchemaError. If any process has the store open, the error is
 // assay.CodeConflict. Restore can replace a damaged store.
@@ -115,6 +129,12 @@ func Restore(ctx context.Context, c RestoreConfig) (inspect.Schema, error) {
 	if err := os.MkdirAll(filepath.Dir(c.Path), 0o700); err != nil {
 		return none, err
 	}
+	switch other, err := foreign(filepath.Dir(c.Path)); {
+	case err != nil:
+		return none, err
+	case other:
+		return none, assay.Errorf(assay.CodeInvalid, "%s belongs to another user, who could redirect what root writes there; restore as that user", filepath.Dir(c.Path))
+	}
 	held, err := lock(c.Path, true)
 	if err != nil {
 		return none, err
@@ -135,9 +155,6 @@ func Restore(ctx context.Context, c RestoreConfig) (inspect.Schema, error) {
 
 // replace moves a copy to the path of a store.
 func replace(ctx context.Context, copied *partial, there bool) error {
-	if err := giveTo(copied.path, filepath.Dir(copied.to)); err != nil {
-		return err
-	}
 	// Retire it again: a program that ignores the lock may have opened the store.
 	if err := retire(ctx, copied.to); err != nil {
 		return err

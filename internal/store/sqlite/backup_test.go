@@ -143,6 +143,8 @@ func TestBackupRefusals(t *testing.T) {
 	}{
 		"there":     {BackupConfig{Path: path, To: there}, assay.CodeConflict},
 		"itself":    {BackupConfig{Path: path, To: path, Replace: true}, assay.CodeInvalid},
+		"log":       {BackupConfig{Path: path, To: path + "-wal", Replace: true}, assay.CodeInvalid},
+		"journal":   {BackupConfig{Path: path, To: filepath.Join(filepath.Dir(path), ".", filepath.Base(path)) + "-journal"}, assay.CodeInvalid},
 		"directory": {BackupConfig{Path: path, To: dir, Replace: true}, assay.CodeInvalid},
 		"text":      {BackupConfig{Path: text, To: free}, assay.CodeInvalid},
 		"other":     {BackupConfig{Path: other, To: free}, assay.CodeInvalid},

@@ -49,7 +49,7 @@ func lock(path string, alone bool) (*os.File, error) {
 func openOwned(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_EXCL, 0o600)
 	if err == nil {
-		if err := giveTo(path, filepath.Dir(path)); err != nil {
+		if err := giveTo(f, filepath.Dir(path)); err != nil {
 			return nil, errors.Join(err, f.Close())
 		}
 		return f, nil

@@ -27,23 +27,36 @@ func lockFile(f *os.File, alone bool) error {
 	}
 }
 
-// giveTo changes the owner of a file that root has created to the owner of another file,
+// giveTo changes the owner of a file that root has created to the owner of its directory,
 // so that the server, which rarely runs as root, can open it. For other users it does
 // nothing.
-func giveTo(path, like string) error {
-	if os.Geteuid() != 0 {
-		return nil
-	}
-	info, err := os.Stat(like)
-	if err != nil {
+func giveTo(f *os.File, dir string) error {
+	owner, err := ownerOf(dir)
+	if err != nil || owner == nil {
 		return err
 	}
-	owner, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return nil
-	}
-	if err := os.Chown(path, int(owner.Uid), int(owner.Gid)); !errors.Is(err, os.ErrPermission) {
+	if err := f.Chown(int(owner.Uid), int(owner.Gid)); !errors.Is(err, os.ErrPermission) {
 		return err
 	}
 	return nil
+}
+
+// foreign reports whether root runs the program, and another user owns a directory. That
+// user could replace files in it by links to files of root.
+func foreign(dir string) (bool, error) {
+	owner, err := ownerOf(dir)
+	return owner != nil && owner.Uid != 0, err
+}
+
+// ownerOf returns the owner of a directory if root runs the program.
+func ownerOf(dir string) (*syscall.Stat_t, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return nil, err
+	}
+	owner, _ := info.Sys().(*syscall.Stat_t)
+	return owner, nil
 }

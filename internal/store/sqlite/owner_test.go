@@ -11,10 +11,12 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"assay"
 )
 
-// TestOwner: files that root creates belong to the owner of the directory. For other
-// users, nothing changes.
+// TestOwner checks that files that root creates belong to the owner of the directory, and
+// that root does not restore there. For other users, nothing changes.
 func TestOwner(t *testing.T) {
 	_, path, _ := filled(t, t.TempDir())
 	backup := filepath.Join(t.TempDir(), "backup.db")
@@ -31,7 +33,13 @@ func TestOwner(t *testing.T) {
 	require.NoError(t, open(t, Config{Path: made, Migrate: true}).Close())
 	restored := filepath.Join(dir, "restored.db")
 	_, err = Restore(t.Context(), RestoreConfig{From: backup, Path: restored})
-	require.NoError(t, err)
+	if os.Geteuid() == 0 {
+		require.Equal(t, assay.CodeInvalid, assay.ErrorCode(err))
+		require.NoFileExists(t, restored)
+		restored = made
+	} else {
+		require.NoError(t, err)
+	}
 	for _, name := range []string{made, made + lockSuffix, restored, restored + lockSuffix} {
 		info, err := os.Stat(name)
 		require.NoError(t, err)
