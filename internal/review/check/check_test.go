@@ -363,6 +363,16 @@ func writeExample(b *strings.Builder, examples []checktest.Example, label string
 	}
 }
 
+// TestFormerEnvironment checks that a finding about a service says that it sets the environment under its former name.
+func TestFormerEnvironment(t *testing.T) {
+	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers:\n  - name: web\n    env:\n    - {name: OTEL_RESOURCE_ATTRIBUTES, value: 'service.name=web,%s=production'}\n"
+	for key, former := range map[string]bool{"deployment.environment": true, "service.version": false} {
+		r := reviewExample(t, checktest.Example{Files: map[string]string{"pod.yaml": fmt.Sprintf(pod, key)}}, "resource-attributes")
+		require.Len(t, r.Findings, 1)
+		require.Equal(t, former, strings.Contains(r.Findings[0].Summary, "It sets `deployment.environment`"), r.Findings[0].Summary)
+	}
+}
+
 // TestSeverity checks that a finding is a suggestion if the code does not prove it.
 func TestSeverity(t *testing.T) {
 	const python = "import logging\nlogger = logging.getLogger(__name__)\ndef f(request%s):\n    logger.info('%%s', request)\n"

@@ -378,6 +378,10 @@ func (p *RepositoryPass) reportDeployment(d *deployed, keys []string, code bool)
 		}
 		fix = []Edit{{Start: end, End: end, Text: ",service.name=" + d.name}}
 	}
+	former := ""
+	if d.keys["deployment.environment"] && slices.Contains(keys, "deployment.environment.name") {
+		former = " It sets `deployment.environment`, the name of `deployment.environment.name` before version 1.27 of the semantic conventions."
+	}
 	name := cmp.Or(d.name, path.Base(d.file.Path))
 	message := fmt.Sprintf("The service `%s` gets no %s.", name, list)
 	if len(d.others) > 0 {
@@ -385,7 +389,7 @@ func (p *RepositoryPass) reportDeployment(d *deployed, keys []string, code bool)
 	}
 	p.in(d.file, d.place.Start, d.place.End, Finding{
 		Severity: severity, Subject: strings.TrimSpace(d.name + " resource"), About: name, Names: Names{AttributeKey: keys[0], Service: d.name}, Fix: fix,
-		Message: message,
+		Message: message + former,
 	})
 }
 
