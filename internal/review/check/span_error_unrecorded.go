@@ -20,7 +20,8 @@ var spanErrorUnrecorded = &Check{
 	Severity: Medium,
 	Why: "The span of a failed operation looks like that of a successful one: error rates that are computed from spans are too low, samplers that keep errors drop the trace, " +
 		"and the trace does not say what failed.",
-	Fix: "Record the error and set the status before leaving: `span.RecordError(err)` and `span.SetStatus(codes.Error, err.Error())`, in one deferred function for all paths or on each path.",
+	Fix: "Record the error and set the status before leaving: `span.RecordError(err)` and `span.SetStatus(codes.Error, err.Error())`, in one deferred function for all paths or on each path. " +
+		"The check takes an exception that the code only logs below the level `error` for handled.",
 	Source: func(p *Pass, u *instrumentation.Uses) {
 		perFunction := map[*syntax.Node][]*instrumentation.Span{}
 		var order []*syntax.Node
@@ -243,9 +244,25 @@ func recordsLater(fn *syntax.Node, spans []*instrumentation.Span) bool {
 var recording = setOf(`RecordError SetStatus recordException setStatus record_exception set_status RecordException
 	SetError setError recordError`)
 
-// recordedBefore reports whether an error path for the same error surrounds a condition and has recorded the error:
-// if err != nil { span.RecordError(err); if err != nil { return err } }.
+// recordedBefore reports whether the code before a condition has recorded the error: in a surrounding error path for the
+// same error, if err != nil { span.RecordError(err); if err != nil { return err } }, or in a statement between the assignment of
+// the error and the condition, err = record(ctx, err).
 func recordedBefore(u *instrumentation.Uses, n, err, fn *syntax.Node, spans []*instrumentation.Span) bool {
+	gets := func(c *syntax.Node) bool {
+		return c.Kind == syntax.Call && slices.ContainsFunc(c.Args(), func(a *syntax.Node) bool { return mentions(a, err.Text) })
+	}
+	if def := u.File.Definition(err); def != nil && def.Kind == syntax.Assign {
+		if v := def.Value(); gets(v) && recordsIn(v, spans) {
+			return true
+		}
+		if n.Parent.Kind == syntax.Block {
+			for _, c := range n.Parent.Children {
+				if c.Start >= def.End && c.End <= n.Start && gets(c) && recordsIn(c, spans) {
+					return true
+				}
+			}
+		}
+	}
 	for at := n; at.Parent != nil && at.Parent != fn; at = at.Parent {
 		outer, block := goFailure(u, at.Parent)
 		if outer == nil || outer.Text != err.Text || at != block {
