@@ -177,15 +177,23 @@ func subjectOf(s *instrumentation.Span) string {
 }
 
 // stores are words in names of sources of values: a cache, a repository, a client.
-var stores = setOf("repo repository cache db database store storage client api session conn connection redis service svc dao http requests axios objects manager provider registry backend remote queue pool mapper gateway")
+var stores = setOf(`repo repository cache db database store storage client api session conn connection redis service svc dao http requests axios objects manager provider registry
+	backend remote queue pool mapper gateway tx txn transaction snapshot snap bucket kv leveldb badger bolt`)
 
 // reads reports whether a method that is pure for a value in memory reads from a store: repository.get(id),
-// requests.get(url).
+// requests.get(url). It also reports whether the function is a wrapper, which calls the method of the same name of a member.
 func reads(call *syntax.Node, method string) bool {
 	switch method {
-	case "get", "has", "filter", "all", "keys", "values", "replace", "append", "contains", "index":
+	case "get", "has", "filter", "all", "keys", "values", "replace", "append", "contains", "index", "set", "len", "size":
 	default:
 		return false
+	}
+	if recv, m := call.Method(); recv != nil && recv.Kind == syntax.Member {
+		for fn := call.Enclosing(syntax.Func); fn != nil; fn = fn.Enclosing(syntax.Func) {
+			if fn.Text == m {
+				return true
+			}
+		}
 	}
 	for n, _ := call.Method(); n != nil; {
 		if stores.any(words(name(n))) {
