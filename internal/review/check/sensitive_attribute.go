@@ -77,7 +77,7 @@ func sensitiveAttributeValue(u *instrumentation.Uses, a *instrumentation.Attribu
 		what = ""
 	}
 	if what != "" && (!hides(u, a.Value) || bareID(a.Value) && unlikeIDs[what] || what == "a person's name" && last(words(name(a.Value))) == "name") {
-		if noSecret(u, key, a.Value) {
+		if noSecret(u, key, a.Value) || otherSession(u, key, a.Value) {
 			return ""
 		}
 		return what
