@@ -36,6 +36,9 @@ func (p *Pass) endSpan(u *instrumentation.Uses, fn *syntax.Node, s *instrumentat
 		scope = a.Parent
 	}
 	for _, e := range s.Ends {
+		if in := e.Enclosing(syntax.Func); in != fn && !deferred(in, fn) {
+			return nil // a callback ends it
+		}
 		if !w.removeEnd(u, fn, e) || worksAfter(e, scope) {
 			return nil
 		}

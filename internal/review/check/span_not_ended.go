@@ -89,6 +89,7 @@ func notEnded(u *instrumentation.Uses, fn *syntax.Node, s *instrumentation.Span,
 		return false
 	}
 	ends := map[*syntax.Node]bool{}
+	var callback *syntax.Node
 	for i, o := range u.Spans { // spans may share a variable
 		if o != s && (i > 4*maxSpans || o.Variable != s.Variable || function(o) != fn) {
 			continue
@@ -99,9 +100,15 @@ func notEnded(u *instrumentation.Uses, fn *syntax.Node, s *instrumentation.Span,
 				return false
 			}
 			if in := e.Enclosing(syntax.Func); in != fn && !deferred(in, fn) && e.Start > s.Start.Start {
-				return false // a callback ends it
+				if !getsError(in) || callback != nil && callback != in {
+					return false // a callback ends it
+				}
+				callback = in
 			}
 		}
+	}
+	if callback != nil { // which runs once
+		return leaksSpan(u.File, callback, s.Start, s.Variable, ends)
 	}
 	for n := range fn.All(syntax.Call) {
 		if name(n) == "use_span" && n.Arg(0) != nil && n.Arg(0).Text == s.Variable {
@@ -111,6 +118,14 @@ func notEnded(u *instrumentation.Uses, fn *syntax.Node, s *instrumentation.Span,
 		}
 	}
 	return leaksSpan(u.File, fn, s.Start, s.Variable, ends)
+}
+
+// getsError reports whether a function is a callback of Node.js, which gets the error or the result of a call:
+// client.query(text, (err, result) => {}).
+func getsError(fn *syntax.Node) bool {
+	params := fn.Params()
+	return len(params) > 0 && (params[0].Text == "err" || params[0].Text == "error") && fn.Parent != nil && fn.Parent.Kind == syntax.Call && fn.Parent.Callee() != fn &&
+		!setOf("on once addListener then catch")[name(fn.Parent)]
 }
 
 // advised reports whether a variable is a parameter with an annotation, such as @Advice.Local, which passes the span to
