@@ -38,7 +38,7 @@ func (p *Pass) removeAttribute(u *instrumentation.Uses, a *instrumentation.Attri
 		}
 	}
 	// Remove a call that wraps only this attribute as well.
-	for n.Parent != nil && n.Parent.Kind == syntax.Call && wrappers[name(n.Parent)] && len(n.Parent.Args()) == 1 && n != n.Parent.Callee() {
+	for n.Parent != nil && onlyPart(n) {
 		n = n.Parent
 	}
 	if leavesUnused(u, n) {
@@ -58,6 +58,31 @@ func (p *Pass) removeAttribute(u *instrumentation.Uses, a *instrumentation.Attri
 		return nil
 	}
 	return []Edit{{Start: start, End: end}}
+}
+
+// onlyPart reports whether the node around a node has no purpose without it: a call that only passes it on, or the object of a
+// single attribute at the end of a call, c.add(1, {key: value}).
+func onlyPart(n *syntax.Node) bool {
+	switch p := n.Parent; p.Kind {
+	case syntax.Call:
+		return wrappers[name(p)] && len(p.Args()) == 1 && n != p.Callee()
+	case syntax.Object:
+		call := p.Parent
+		if len(p.Children) != 1 || call == nil {
+			return false
+		}
+		if call.Kind == syntax.Argument { // attributes={key: value}
+			return call.Text == "attributes"
+		}
+		if call.Kind != syntax.Call || p == call.Callee() {
+			return false
+		}
+		args := call.Args()
+		return args[len(args)-1] == p && (len(args) > 1 || wrappers[name(call)])
+	case syntax.Argument:
+		return n.Kind == syntax.Object
+	}
+	return false
 }
 
 // removeAppend returns the edits that replace append(list, attribute) with list, or that remove a statement that
