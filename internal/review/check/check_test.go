@@ -391,6 +391,8 @@ func TestSeverity(t *testing.T) {
 		{"sensitive-log", "a.ts", fmt.Sprintf(script, "req: Request<Params>"), check.Critical},
 		{"sensitive-log", "a.go", "package a\n\nimport (\n\t\"log\"\n\t\"net/http\"\n)\n\nfunc f(req *http.Request) { log.Print(req) }\n", check.Critical},
 		{"sensitive-log", "a.go", "package a\n\nimport \"log\"\n\nfunc f(req any) { log.Print(req) }\n", check.Suggestion},
+		{"sensitive-log", "a.go", "package a\n\nimport \"log\"\n\nfunc f(all []any) {\n\tfor _, secret := range all {\n\t\tlog.Print(secret)\n\t\tdrop(secret.Reference)\n\t}\n}\n", check.Suggestion},
+		{"sensitive-log", "a.go", "package a\n\nimport \"log\"\n\nfunc f(all []any) {\n\tfor _, secret := range all {\n\t\tlog.Print(secret)\n\t\tuse(secret.ID, secret.Value)\n\t}\n}\n", check.Critical},
 		{"uninstrumented-server", "main.go", "package main\n\nimport (\n\t\"net/http\"\n\n\t_ \"github.com/opentracing/opentracing-go\"\n)\n\nfunc main() { http.ListenAndServe(\":80\", nil) }\n", check.Suggestion},
 		{"uninstrumented-server", "main.go", "package main\n\nimport (\n\t\"net/http\"\n\n\t_ \"go.opentelemetry.io/otel\"\n)\n\nfunc main() { http.ListenAndServe(\":80\", nil) }\n", check.Medium},
 	} {

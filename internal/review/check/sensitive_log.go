@@ -3,6 +3,7 @@
 package check
 
 import (
+	"bytes"
 	"fmt"
 	"regexp"
 	"slices"
@@ -36,6 +37,9 @@ var sensitiveLog = &Check{
 			if what == "a whole request" && ownRequest(u, at) {
 				severity = Suggestion
 			}
+			if what == "a secret" && structure(at) {
+				severity = Suggestion
+			}
 			subject := brief(u, at)
 			p.mark(u, at, Finding{Severity: severity, Subject: what + " " + subject, About: subject, Message: fmt.Sprintf("The log statement writes %s.", what)})
 		}
@@ -47,6 +51,35 @@ var maintenance = regexp.MustCompile(`(^|/)(migrations?|seeders?|commands|cli)/|
 
 // seeds matches paths of programs that fill a database with generated data.
 var seeds = regexp.MustCompile(`(^|/)seed(s|ers?|ing)?(/|[-_.])`)
+
+// structure reports whether a variable holds a structure, such as a record of a secret, of which the code reads no part that
+// holds the secret.
+func structure(n *syntax.Node) bool {
+	if n.Kind == syntax.Argument || n.Kind == syntax.Pair {
+		n = n.Value()
+	}
+	if n.Kind != syntax.Name {
+		return false
+	}
+	fn := n.Enclosing(syntax.Func)
+	for fn != nil && fn.Enclosing(syntax.Func) != nil {
+		fn = fn.Enclosing(syntax.Func)
+	}
+	if fn == nil {
+		return false
+	}
+	found := false
+	for c := range fn.All(syntax.Member) {
+		if c.Children[0].Kind != syntax.Name || c.Children[0].Text != n.Text || c.Text == "length" || c.Parent.Kind == syntax.Call && c.Parent.Callee() == c {
+			continue
+		}
+		if setOf("value data key secret plaintext payload string token password raw").any(words(c.Text)) {
+			return false
+		}
+		found = true
+	}
+	return found
+}
 
 // toTerminal reports whether a call writes to the terminal of the user.
 func toTerminal(call *syntax.Node) bool {
@@ -77,8 +110,9 @@ func sensitiveRecord(u *instrumentation.Uses, l instrumentation.Log) (*syntax.No
 	return sensitiveFormat(u, parts)
 }
 
-// notThere matches messages about something that does not exist. They contain its name, not its value.
-var notThere = regexp.MustCompile(`(?i)\b(not found|no such|does not exist|doesn't exist|unknown)\b`)
+// notThere matches messages about something that does not exist, or about a secret or key that the program failed to read. They
+// contain its name, not its value.
+var notThere = regexp.MustCompile(`(?i)\b(not found|no such|does not exist|doesn't exist|unknown)\b|\b(unable|failed|failure|cannot|could not|couldn't|can't|error)\b( to)? (retriev|get|gett|find|fetch|load|read|resolv|access|look)\w*( up)? (\w+ ){0,2}(secret|key)\b`)
 
 // missingSecret reports whether a message is about a missing secret or key.
 func missingSecret(u *instrumentation.Uses, message *syntax.Node) bool {
@@ -129,6 +163,9 @@ func sensitivePart(u *instrumentation.Uses, n *syntax.Node, depth int) (*syntax.
 			}
 		}
 	case syntax.Object:
+		if what := whole(u, n); what != "" {
+			return n, what
+		}
 		for _, c := range n.Children[:min(len(n.Children), maxParts)] {
 			if c.Kind != syntax.Pair {
 				continue
@@ -288,6 +325,12 @@ func whole(u *instrumentation.Uses, n *syntax.Node) string {
 		case syntax.Await:
 			n = n.Children[0]
 			continue
+		case syntax.New: // new String(bytes)
+			if name(n) != "String" || len(n.Args()) == 0 {
+				return ""
+			}
+			n = n.Args()[0]
+			continue
 		case syntax.Object: // {...process.env}
 			if len(n.Children) != 1 || n.Children[0].Kind != syntax.Spread {
 				return ""
@@ -300,18 +343,24 @@ func whole(u *instrumentation.Uses, n *syntax.Node) string {
 			switch {
 			case m == "Environ" && name(recv) == "os", (m == "getenv" || m == "getProperties") && name(recv) == "System" && len(args) == 0:
 				return "the environment"
-			case bodyReaders[m] && len(args) == 0 && recv != nil && request(u, recv),
-				asyncReaders[m] && len(args) == 0 && recv != nil && u.File.Language == syntax.Python && received(u, recv),
-				m == "ReadAll" && len(args) == 1 && args[0].Kind == syntax.Member && args[0].Text == "Body" && httpRequest(u, args[0].Children[0]):
+			case bodyReaders[m] && !slices.ContainsFunc(args, func(a *syntax.Node) bool { return a.Kind != syntax.Argument }) && recv != nil && request(u, recv),
+				asyncReaders[u.File.Language][m] && len(args) == 0 && recv != nil && received(u, recv),
+				m == "GetRawData" && len(args) == 0 && u.File.Language == syntax.Go, // *gin.Context
+				m == "ReadAll" && len(args) == 1 && requestBody(u, args[0]):
 				return "the body of a request"
+			case m == "header" && len(args) == 0 && recv != nil && asyncReaders[u.File.Language]["text"] && received(u, recv): // Hono
+				return "a header map"
+			case recv != nil && len(args) == 0 && copiers[m], recv != nil && m == "collect", recv != nil && m == "decode":
+				n = recv
+				continue
 			case (m == "getCookies" || m == "Cookies") && len(args) == 0 && recv != nil && (request(u, recv) || httpRequest(u, recv)):
 				return "the cookies of a request"
 			case m == "getHeaders" && len(args) == 0 || m == "headers" && len(args) == 0 && recv != nil:
 				return "a header map"
-			case len(args) > 0 && slices.Contains([]string{"dict", "str", "repr", "stringify", "dumps", "String", "valueOf", "Marshal", "Sprint", "Sprintf", "inspect", "pformat", "toString", "string"}, m):
-				n = args[len(args)-1]
-				if m == "stringify" || m == "dumps" || m == "inspect" {
-					n = args[0]
+			case len(args) > 0 && texts[m] || len(args) > 0 && m == "parse" && name(recv) == "JSON":
+				n = args[0]
+				if m == "Sprintf" {
+					n = args[len(args)-1]
 				}
 				continue
 			}
@@ -325,7 +374,7 @@ func whole(u *instrumentation.Uses, n *syntax.Node) string {
 			case (lower == "headers" || lower == "header") && (request(u, n.Children[0]) || response(x)):
 				return "a header map"
 			case (lower == "body" || lower == "json" || lower == "rawbody") && request(u, n.Children[0]) && u.File.Language != syntax.Go,
-				(n.Text == "form" || n.Text == "POST" || n.Text == "data") && request(u, n.Children[0]) && u.File.Language == syntax.Python,
+				(n.Text == "form" || n.Text == "POST" || n.Text == "data" || n.Text == "values") && request(u, n.Children[0]) && u.File.Language == syntax.Python,
 				(n.Text == "Form" || n.Text == "PostForm") && httpRequest(u, n.Children[0]):
 				return "the body of a request"
 			case (lower == "cookies" || lower == "signedcookies") && request(u, n.Children[0]) && u.File.Language != syntax.Go:
@@ -363,6 +412,9 @@ func whole(u *instrumentation.Uses, n *syntax.Node) string {
 				}
 				return "a configuration"
 			}
+			if def != nil && def.Kind == syntax.Param {
+				return wholeParameter(def)
+			}
 			return wholeLocal(u, n, def)
 		case syntax.Template:
 			return ""
@@ -376,20 +428,60 @@ func whole(u *instrumentation.Uses, n *syntax.Node) string {
 // wholeLocal returns the kind of the value that a function assigns to a variable before a use, unless it removes parts of the
 // value. A request or configuration that has another name is often a part of one.
 func wholeLocal(u *instrumentation.Uses, n, def *syntax.Node) string {
-	if def == nil || def.Kind != syntax.Assign || def.Text == "+=" || def.Targets()[0].Kind != syntax.Name || def.Targets()[0].Text != n.Text ||
-		def.Start >= n.Start || n.Within(def) || hides(u, n) {
+	if def == nil || def.Kind != syntax.Assign || def.Text == "+=" || def.Start >= n.Start || n.Within(def) || hides(u, n) {
 		return ""
 	}
+	targets, v := def.Targets(), def.Value().Inner(syntax.Await)
+	at := targets[0]
+	if loop := def.Parent; loop != nil && loop.Kind == syntax.Loop { // for name, value := range r.Header
+		at = targets[len(targets)-1]
+		if len(targets) < 2 || n.Enclosing(syntax.If, syntax.Switch, syntax.Loop) != loop {
+			return ""
+		}
+	}
 	fn := def.Enclosing(syntax.Func)
-	v := def.Value().Inner(syntax.Await)
-	if fn == nil || v.Kind == syntax.Name { // bounds the depth: a value is no other variable
+	if v.Kind == syntax.Name { // bounds the depth: a value is no other variable
+		if requestParts[n.Text] != "" && u.File.Language != syntax.Python && request(u, v) && bytes.ContainsRune(u.File.Source[def.Start:v.Start], '{') { // const { body } = req
+			return requestParts[n.Text]
+		}
 		return ""
+	}
+	if at.Kind != syntax.Name || at.Text != n.Text || fn != n.Enclosing(syntax.Func) && fn == nil {
+		return ""
+	}
+	if fn == nil {
+		fn = u.File.Root
 	}
 	what := whole(u, v)
 	if what == "" || what == "a whole request" || what == "a configuration" || changed(fn, def, n) {
 		return ""
 	}
 	return what
+}
+
+// requestParts maps the names of the properties of a request in JavaScript to kinds of data.
+var requestParts = map[string]string{"body": "the body of a request", "cookies": "the cookies of a request", "headers": "a header map"}
+
+// wholeParameter returns the kind of a parameter that a framework fills with a part of the request, by its annotation. The
+// value of another type than a text or map may print as masked.
+func wholeParameter(param *syntax.Node) string {
+	t, _, _ := strings.Cut(param.Type, "<")
+	for _, c := range param.Children {
+		if c.Kind != syntax.Decorator {
+			continue
+		}
+		switch name(c.Children[0]) {
+		case "RequestBody":
+			if setOf("String Map Object JsonNode")[t] {
+				return "the body of a request"
+			}
+		case "RequestHeader":
+			if setOf("Map MultiValueMap HttpHeaders")[t] {
+				return "a header map"
+			}
+		}
+	}
+	return ""
 }
 
 // changed reports whether a function may change a value between its definition and a use: it assigns or deletes a part, or
@@ -452,21 +544,48 @@ func ownHeaders(u *instrumentation.Uses, n, def *syntax.Node) bool {
 	return true
 }
 
-// asyncReaders are methods of Starlette that return the body of a request.
-var asyncReaders = setOf("json body form")
+// asyncReaders are methods that return the body of a request: of Starlette, and of the requests of the Fetch API.
+var asyncReaders = map[syntax.Language]set{
+	syntax.Python: setOf("json body form"), syntax.JavaScript: setOf("json text formData"), syntax.TypeScript: setOf("json text formData"),
+}
 
-// received reports whether an expression is a request that a handler gets. In Python, a variable that is named req often holds
-// the response of a client.
+// received reports whether an expression is a request that a handler gets. A variable that is named req often holds the
+// response of a client.
 func received(u *instrumentation.Uses, n *syntax.Node) bool {
+	if n.Kind == syntax.Member && request(u, n) { // c.req
+		return setOf("c ctx context")[n.Children[0].Text] && u.File.Language != syntax.Python
+	}
 	def := u.File.Definition(n)
 	return n.Kind == syntax.Name && request(u, n) && def != nil && def.Kind == syntax.Param
 }
 
-// bodyReaders are methods that return the body of a request.
-var bodyReaders = setOf("get_json get_data getParameterMap")
+var (
+	// bodyReaders are methods that return the body of a request.
+	bodyReaders = setOf("get_json get_data getParameterMap getReader getInputStream")
+	// copiers are methods that return a copy of their receiver, or its content.
+	copiers = setOf("decode copy Clone clone to_dict items entries lines readAllBytes toString String")
+	// texts are functions that return their argument in another form.
+	texts = setOf("dict str repr stringify dumps loads String valueOf Marshal Sprint Sprintf inspect pformat toString string fromEntries entries")
+)
+
+// requestBody reports whether an expression is the Body of a request of net/http, or a reader that limits it.
+func requestBody(u *instrumentation.Uses, n *syntax.Node) bool {
+	if n.Kind == syntax.Call {
+		switch args := n.Args(); {
+		case name(n) == "LimitReader" && len(args) == 2:
+			n = args[0]
+		case name(n) == "MaxBytesReader" && len(args) == 3:
+			n = args[1]
+		}
+	}
+	return n.Kind == syntax.Member && n.Text == "Body" && httpRequest(u, n.Children[0])
+}
 
 // httpRequest reports whether an expression is a request of net/http by its declared type.
 func httpRequest(u *instrumentation.Uses, n *syntax.Node) bool {
+	if n.Kind == syntax.Call { // echo.Context
+		return name(n) == "Request" && len(n.Args()) == 0 && u.File.Language == syntax.Go && receiver(n) != nil
+	}
 	def := u.File.Definition(n)
 	return def != nil && strings.HasSuffix(def.Type, "http.Request") || n.Kind == syntax.Member && n.Text == "Request" && u.File.Language == syntax.Go
 }
@@ -528,6 +647,8 @@ func request(u *instrumentation.Uses, n *syntax.Node) bool {
 		return requestWords[strings.Join(w, "")] && !packageName(u, n)
 	case syntax.Member:
 		return requestWords[strings.ToLower(n.Text)]
+	case syntax.Call:
+		return httpRequest(u, n)
 	}
 	return false
 }

@@ -631,6 +631,9 @@ func (g golang) log(n, recv *syntax.Node, name string) {
 		g.addPrint(n)
 		return
 	}
+	if name == "log" && n.Arg(0) != nil && n.Arg(0).Kind == syntax.Name && n.Arg(0).Text != "ctx" {
+		return // a method of the package without a message: l.log(route, body)
+	}
 	if !g.addLog(n, recv, name) {
 		return
 	}
