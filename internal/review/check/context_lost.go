@@ -59,14 +59,45 @@ var contextLost = &Check{
 				}
 				f.Fix = []Edit{{Start: n.Start, End: n.End, Text: text}}
 			}
-			p.At(u, n, f)
+			p.keepLost(u, n, f)
 		}
 		for _, s := range u.Spans {
 			if at := withoutParent(u, s); at != nil && atHand(u, at) != "" && !outlives(at, ended) {
-				p.mark(u, at, Finding{Subject: name(s.Start), Message: "The span starts a trace of its own although the context of its caller is at hand."})
+				p.keepLost(u, at, Finding{Subject: name(s.Start), Message: "The span starts a trace of its own although the context of its caller is at hand."})
+			}
+		}
+		keepInstrumentation(p, u)
+	},
+	Repository: func(p *RepositoryPass) {
+		if c := instrumentedBy(p); !c.anywhere && !c.vendor {
+			return // no call is instrumented
+		}
+		for _, k := range p.Kept {
+			if l, ok := k.(lostFact); ok {
+				p.Report(l.finding)
 			}
 		}
 	},
+	Related: func(kept any) []string {
+		if _, ok := kept.(lostFact); ok {
+			return []string{"telemetry", "otel", "trac", "Trac", "opencensus", "zipkin", "skywalking", "apm", "relic", "entry"}
+		}
+		return nil
+	},
+}
+
+// lostFact is a finding in a file without spans. It is reported only if the repository uses OpenTelemetry or another tracer.
+type lostFact struct{ finding Finding }
+
+// keepLost reports a finding at a node, or keeps it if the file has no spans.
+func (p *Pass) keepLost(u *instrumentation.Uses, n *syntax.Node, f Finding) {
+	if len(u.Spans) > 0 {
+		p.mark(u, n, f)
+		return
+	}
+	f.File, f.Symbol = u.File.Path, Symbol(n)
+	f.Start, f.End = place(u.File, n)
+	p.Keep(lostFact{f})
 }
 
 // fresh reports whether an expression is a new root context.
