@@ -73,7 +73,7 @@ var topPackage = regexp.MustCompile(`(^|/)src/main/(java|kotlin)/[^/.]+$`)
 var testNames = regexp.MustCompile(`(?i)` +
 	`_(test|mocks?)\.go$|` +
 	`(^|/)(setup-?tests?|(jest|vitest)[.-]setup)\.[cm]?[jt]sx?$|` +
-	`[.-](test|tests|spec|stories|e2e|mock|cy)\.[cm]?[jt]sx?$|` +
+	`[.-](test|tests|spec|story|stories|e2e|mock|cy)\.[cm]?[jt]sx?$|` +
 	`(^|/)(test_[^/]*|[^/]*_test|conftest|tests)\.py$|` +
 	`(^|[/._-])test[-_](utils?|helpers?)\.(go|py|[cm]?[jt]sx?)$|` +
 	`(^|/)spec/(.*/)?([^/]*spec|(helpers?|support)/[^/]*)\.[cm]?[jt]sx?$|` + // Jasmine

@@ -241,7 +241,7 @@ var labelled = regexp.MustCompile(`([\w.-]+)["']?\s*[:=]\s*["'\[(<]?$`)
 // sensitiveField returns the kind of sensitive data in a field of a log record by its key.
 func sensitiveField(u *instrumentation.Uses, key string, value *syntax.Node) string {
 	what := sensitiveKey(key)
-	if what == "" || hides(u, value) || shortened(value) || maskedBy(value.Parent) || otherSession(u, key, value) || constant(u, value) || isError(value) || packageValue(u, value) ||
+	if what == "" || hides(u, value) || shortened(value) || maskedBy(value.Parent) || otherSession(u, key, value) || constant(u, value) || aboutError(value) || packageValue(u, value) ||
 		noSecret(u, key, value) {
 		return ""
 	}
@@ -257,6 +257,17 @@ func sensitiveField(u *instrumentation.Uses, key string, value *syntax.Node) str
 		}
 	}
 	return ""
+}
+
+// aboutError reports whether a value is an error, or its text: err.Error(), str(err), e.getMessage().
+func aboutError(value *syntax.Node) bool {
+	if value.Kind == syntax.Call {
+		if args := value.Args(); len(args) == 1 && keeps(value) {
+			return isError(args[0])
+		}
+		return isError(receiver(value))
+	}
+	return isError(value) || value.Kind == syntax.Member && isError(value.Children[0])
 }
 
 // shortened reports whether a text is built from a part of a value: token.substring(0, 2) + "***".
@@ -720,7 +731,7 @@ var (
 // headerMap reports whether a variable with these words in its name holds the headers of a request, and not those of a
 // table or block, or their number. The declared type takes precedence over the name.
 func headerMap(w []string, def *syntax.Node) bool {
-	if l := last(w); l != "headers" && l != "header" {
+	if l := last(w); l != "headers" && l != "header" || setOf("security cors").any(w) { // a server sets these
 		return false
 	}
 	if def != nil && def.Type != "" && def.Type != "var" {
