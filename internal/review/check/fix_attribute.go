@@ -54,8 +54,13 @@ func (p *Pass) removeAttribute(u *instrumentation.Uses, a *instrumentation.Attri
 		return removeAppend(u, of)
 	}
 	start, end, ok := removal(u.File, n)
-	if !ok {
+	switch {
+	case !ok:
 		return nil
+	case start < n.Start && end == n.End && bytes.IndexByte(u.File.Source[start:n.Start], ',') >= 0: // the fix of the attribute before has an equal edit for the comma
+		return []Edit{{Start: start, End: n.Start}, {Start: n.Start, End: n.End}}
+	case start == n.Start && end > n.End:
+		return []Edit{{Start: n.Start, End: n.End}, {Start: n.End, End: end}}
 	}
 	return []Edit{{Start: start, End: end}}
 }
