@@ -106,20 +106,20 @@ type Edit struct {
 
 // Pass is the context of a check for one file. It receives the findings and the values to keep.
 type Pass struct {
-	Check  *Check
-	report func(Finding)
-	keep   func(any)
-	fixes  int
+	Check    *Check
+	report   func(Finding)
+	keep     func(any)
+	searches int
 }
 
-// maxFixes limits the fixes of one check in one file that need a search through the file, so that the work stays
+// maxSearches limits the searches of one check through one file for fixes and severities, so that the work stays
 // linear.
-const maxFixes = 100
+const maxSearches = 100
 
-// mayFix counts a fix that needs a search through the file, and reports whether it is within maxFixes.
-func (p *Pass) mayFix() bool {
-	p.fixes++
-	return p.fixes <= maxFixes
+// maySearch counts a search through the file for a fix or a severity, and reports whether it is within maxSearches.
+func (p *Pass) maySearch() bool {
+	p.searches++
+	return p.searches <= maxSearches
 }
 
 // NewPass returns the Pass of a check for one file. The Pass calls report and keep on the goroutine of the check.

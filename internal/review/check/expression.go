@@ -107,7 +107,7 @@ func (p *Pass) renameTelemetry(u *instrumentation.Uses, n *syntax.Node, to strin
 	if len(names) == 0 {
 		return rename(u, at, to)
 	}
-	if !p.mayFix() {
+	if !p.maySearch() {
 		return nil
 	}
 	uses := map[*syntax.Node]bool{}

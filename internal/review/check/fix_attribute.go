@@ -22,7 +22,7 @@ var wrappers = setOf("WithAttributes SetAttributes WithAttributeSet NewSet setAt
 // attribute, or if the file would no longer compile.
 func (p *Pass) removeAttribute(u *instrumentation.Uses, a *instrumentation.Attribute) []Edit {
 	n := a.Node
-	if a.Value == nil || n == nil || !p.mayFix() {
+	if a.Value == nil || n == nil || !p.maySearch() {
 		return nil
 	}
 	for c := range a.Value.All() {

@@ -16,7 +16,7 @@ import (
 // and Java. The edits remove the existing calls that end it. It returns nil for code of another form, and for a file
 // that could not be parsed completely.
 func (p *Pass) endSpan(u *instrumentation.Uses, fn *syntax.Node, s *instrumentation.Span) []Edit {
-	if u.File.Broken || !p.mayFix() || s.Variable == "" || s.Variable == "_" || strings.ContainsAny(s.Variable, ".[") {
+	if u.File.Broken || !p.maySearch() || s.Variable == "" || s.Variable == "_" || strings.ContainsAny(s.Variable, ".[") {
 		return nil
 	}
 	for _, o := range u.Spans {

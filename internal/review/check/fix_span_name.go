@@ -23,7 +23,7 @@ var (
 // attributes. It returns nil for code of another form, and if an attribute would hold sensitive data.
 func (p *Pass) constantName(u *instrumentation.Uses, s *instrumentation.Span, built *syntax.Node) []Edit {
 	create := s.Name.Parent
-	if !p.mayFix() || built != s.Name || create == nil || create.Kind != syntax.Call {
+	if !p.maySearch() || built != s.Name || create == nil || create.Kind != syntax.Call {
 		return nil
 	}
 	if s.Tracer == nil {

@@ -125,7 +125,7 @@ const maxDependency = 1000
 // lock files, because these would have to change as well.
 func (p *Pass) raise(f *configfile.File, d configfile.Dependency, from, to version, text string) []Edit {
 	locked := f.Ecosystem == configfile.Go || f.Ecosystem == configfile.NPM || f.Ecosystem == configfile.PyPI && !strings.HasSuffix(f.Path, ".txt")
-	if locked || !newer(to, from) || d.Version == "" || to.patch < 0 || !p.mayFix() {
+	if locked || !newer(to, from) || d.Version == "" || to.patch < 0 || !p.maySearch() {
 		return nil
 	}
 	if from.suffix != "" && to.suffix == "" || from.suffix == "" && to.suffix != "" {

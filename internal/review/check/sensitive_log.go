@@ -37,7 +37,7 @@ var sensitiveLog = &Check{
 			if what == "a whole request" && ownRequest(u, at) {
 				severity = Suggestion
 			}
-			if what == "a secret" && structure(at) {
+			if what == "a secret" && p.maySearch() && structure(at) {
 				severity = Suggestion
 			}
 			subject := brief(u, at)
