@@ -76,7 +76,7 @@ func unrecorded(p *Pass, u *instrumentation.Uses, fn *syntax.Node, spans []*inst
 				continue
 			}
 		case u.File.Language == syntax.Go:
-			if s.RecordsErrors || failure == nil || !goErrorPath(u, err, failure) || recordedBefore(u, n, err, fn, spans) {
+			if s.RecordsErrors || failure == nil || !goErrorPath(u, err, failure) || recordedBefore(u, n, err, fn, s, spans) {
 				continue
 			}
 			if failure != body { // the block of an else
@@ -247,8 +247,12 @@ var recording = setOf(`RecordError SetStatus recordException setStatus record_ex
 // recordedBefore reports whether the code before a condition has recorded the error: in a surrounding error path for the
 // same error, if err != nil { span.RecordError(err); if err != nil { return err } }, or in a statement between the assignment of
 // the error and the condition, err = record(ctx, err).
-func recordedBefore(u *instrumentation.Uses, n, err, fn *syntax.Node, spans []*instrumentation.Span) bool {
+func recordedBefore(u *instrumentation.Uses, n, err, fn *syntax.Node, s *instrumentation.Span, spans []*instrumentation.Span) bool {
 	gets := func(c *syntax.Node) bool {
+		recv, _ := c.Called()
+		if recv != nil && recv.Text != s.Variable && ofSpan(recv.Text, spans) {
+			return false // it records the error on another span
+		}
 		return c.Kind == syntax.Call && slices.ContainsFunc(c.Args(), func(a *syntax.Node) bool { return mentions(a, err.Text) })
 	}
 	if def := u.File.Definition(err); def != nil && def.Kind == syntax.Assign {
