@@ -97,8 +97,8 @@ func hidden(before []string, what string) bool {
 // actions are words before "token" for actions that the token permits.
 var actions = setOf("reset change verify confirm update create generate invite delete")
 
-// tokenPaths are words in paths of files whose tokens are part of a design or of a limit.
-var tokenPaths = setOf("design theme themes styles limit limits ratelimit")
+// tokenPaths are words in paths of files whose tokens are part of a design or of a limit, or protect a form.
+var tokenPaths = setOf("design theme themes styles limit limits ratelimit csrf xsrf")
 
 // sensitiveWords returns the kind of sensitive data in a value with a name of these words, "" for none.
 func sensitiveWords(w []string) string {
