@@ -51,6 +51,9 @@ func (s *script) spanContextOf(n *syntax.Node) (string, bool) {
 	case contextValue:
 		return s.text(n), true
 	}
+	if of := s.contextOf(n); of != nil && s.kind(of) == unknownValue {
+		return s.withSpan(func() string { return s.use("ROOT_CONTEXT") }, of, true)
+	}
 	return s.blockAt(n, "It is not known whether %s is a span or a context.", s.brief(n))
 }
 

@@ -262,6 +262,35 @@ func TestFiles(t *testing.T) {
 			[]string{"const { ROOT_CONTEXT, trace } = require('@opentelemetry/api')", ".startSpan('a', {}, trace.setSpan(ROOT_CONTEXT, parentSpan))"},
 			[]string{"REFERENCE", "opentracing"},
 		},
+		"a parent that all calls pass, JavaScript": {
+			map[string]string{
+				"package.json": "{\"dependencies\": {\"opentracing\": \"1\"}}\n",
+				"a.js":         "const { globalTracer } = require('opentracing')\nconst tracer = globalTracer()\nfunction child (parent, other) {\n  parent.setTag('a', 1)\n  tracer.startSpan('child', { childOf: parent }).finish()\n  tracer.startSpan('x', { childOf: other }).finish()\n  if (other) child(parent, other)\n}\nmodule.exports = { child }\n",
+				"b.js":         "const { globalTracer } = require('opentracing')\nconst { child } = require('./a')\nexports.f = () => {\n  const s = globalTracer().startSpan('root')\n  child(s, s.context())\n  s.finish()\n}\n",
+			},
+			"a.js",
+			[]string{"parent.setAttribute('a', 1)", "startSpan('child', {}, trace.setSpan(ROOT_CONTEXT, parent))", "startSpan('x', {}, other)"},
+			nil,
+		},
+		"the context of a parent of an unknown type, JavaScript": {
+			map[string]string{
+				"package.json": "{\"dependencies\": {\"opentracing\": \"1\"}}\n",
+				"a.js":         "const { globalTracer } = require('opentracing')\nexports.default = (parent) => {\n  globalTracer().startSpan('a', { childOf: parent.context() }).finish()\n  parent.finish()\n}\n",
+			},
+			"a.js",
+			[]string{"startSpan('a', {}, trace.setSpan(ROOT_CONTEXT, parent)).end()", "  parent.end()"},
+			nil,
+		},
+		"a parent that all calls pass, Python": {
+			map[string]string{
+				"requirements.txt": "opentracing\n",
+				"a.py":             "import opentracing\n\n\nclass A:\n    def child(self, parent, other=None):\n        opentracing.tracer.start_span('a', child_of=parent).finish()\n        opentracing.tracer.start_span('b', child_of=other).finish()\n\n    def f(self, parent):\n        opentracing.tracer.start_span('c', child_of=parent.context).finish()\n",
+				"b.py":             "import opentracing\nfrom a import A\n\n\ndef f():\n    with opentracing.tracer.start_active_span('root') as scope:\n        A().child(scope.span)\n        A().child(scope.span, other=scope.span)\n",
+			},
+			"a.py",
+			[]string{"start_span('a', context=trace.set_span_in_context(parent)).end()", "start_span('b', context=trace.set_span_in_context(other) if other else None).end()", "start_span('c', context=trace.set_span_in_context(parent)).end()"},
+			nil,
+		},
 		"parents that may be undefined in TypeScript": {
 			map[string]string{
 				"package.json": "{\"dependencies\": {\"dd-trace\": \"5\"}}\n",
@@ -423,6 +452,11 @@ func TestLeftRace(t *testing.T) {
 			map[string]string{"pom.xml": "<project><dependencies><dependency><groupId>io.opentracing</groupId><artifactId>opentracing-api</artifactId></dependency></dependencies></project>\n", "src/main/java/a/Tracing.java": "package a;\n\nimport io.opentracing.Tracer;\nimport io.opentracing.util.GlobalTracer;\n\nclass Tracing {\n    static Tracer init() {\n        return GlobalTracer.get();\n    }\n}\n", "src/main/java/a/U.java": "package a;\n\nclass U {\n    void f() {\n        Tracing.init().scopeManager();\n    }\n}\n"},
 			"U.java:5: Tracing.init().scopeManager is in no table.",
 		},
+		"a parent of two kinds":             {js("const f = (parent) => opentracing.globalTracer().startSpan('a', { childOf: parent })\nf(opentracing.globalTracer().startSpan('b'))\nf(spanContext)"), "a.js:2: It is not known whether parent is a span or a context."},
+		"a parent of a callback":            {js("const f = (parent) => opentracing.globalTracer().startSpan('a', { childOf: parent })\nf(opentracing.globalTracer().startSpan('b'))\nlist.map(f)"), "a.js:2: It is not known whether parent is a span or a context."},
+		"a parent of an exported function":  {js("module.exports = function f (parent) { return opentracing.globalTracer().startSpan('a', { childOf: parent }) }"), "a.js:2: It is not known whether parent is a span or a context."},
+		"a parent in a spread":              {js("const f = (parent) => opentracing.globalTracer().startSpan('a', { childOf: parent })\nf(...a)"), "a.js:2: It is not known whether parent is a span or a context."},
+		"a context of its own, Python":      {python("def f(request):\n    request.context = g()\n    return tracer.start_span('a', child_of=request.context)"), "a.py:6: It is not known whether request.context is a span or a context."},
 		"baggage":                           {goCode("", `func f(s opentracing.Span) { s.SetBaggageItem("a", "b") }`), "shop.go:9: s.SetBaggageItem is in no table."},
 		"a type":                            {goCode("", "func f(o opentracing.StartSpanOptions) {}"), "shop.go:9: opentracing.StartSpanOptions is in no table."},
 		"an unknown name":                   {goCode("", "var f = opentracing.InitGlobalTracer"), "shop.go:9: opentracing.InitGlobalTracer is in no table."},

@@ -121,11 +121,21 @@ func (s *script) pySpanContext(n *syntax.Node) (string, bool) {
 	if n.Kind == syntax.Member && n.Text == "context" && s.kind(n.Children[0]) == spanValue {
 		n = n.Children[0]
 	}
+	set := func(n *syntax.Node) string {
+		return s.use("trace") + ".set_span_in_context(" + s.pySpan(n) + ")"
+	}
 	switch s.kind(n) {
 	case spanValue:
-		return s.use("trace") + ".set_span_in_context(" + s.pySpan(n) + ")", true
+		text := set(n)
+		if d := s.f.Definition(n); n.Kind == syntax.Name && d != nil && s.optional[d] && !s.unit.rooted {
+			text += " if " + n.Text + " else None" // the current span is the parent
+		}
+		return text, true
 	case contextValue:
 		return s.text(n), true
+	}
+	if of := s.contextOf(n); of != nil && s.kind(of) == unknownValue {
+		return set(of), true
 	}
 	return s.blockAt(n, "It is not known whether %s is a span or a context.", s.brief(n))
 }

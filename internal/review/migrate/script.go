@@ -44,6 +44,9 @@ type script struct {
 	tracers  map[*syntax.Node]bool         // uses of the Datadog tracer that keep its name
 	inlined  map[*syntax.Node]*syntax.Node // literals by the only use of their variable
 
+	inferring map[*syntax.Node]bool // parameters whose kind is being inferred
+	optional  map[*syntax.Node]bool // parameters that some calls leave out
+
 	// Of Python.
 	pairs   map[*syntax.Node]*pairedSpan // spans that start and end in one block, by both calls
 	parents map[*syntax.Node]string      // remote parents of the spans of a tracer, by the call that starts them
@@ -86,7 +89,8 @@ type scriptUnit struct {
 	service  string          // service of the first span that names one
 	imported map[string]bool // names that files of the unit import
 
-	modules map[string]bool // names of the modules that use the library
+	modules   map[string]bool         // names of the modules that use the library
+	functions map[string]*functionUse // set by functionUses
 }
 
 // scriptSource is a file before it is parsed.
@@ -253,6 +257,7 @@ func (u *scriptUnit) add(ctx context.Context, table *scriptTable, name string, s
 		kinds: map[*syntax.Node]valueKind{}, hoists: map[*syntax.Node]string{}, gone: map[*syntax.Node]bool{}, failed: map[int]bool{},
 		pairs: map[*syntax.Node]*pairedSpan{}, settings: map[string]*syntax.Node{}, parents: map[*syntax.Node]string{}, types: map[string]string{}, numbers: map[string]int{},
 		names: map[string]int{}, scopes: map[*syntax.Node]bool{}, helpers: map[string]string{}, tracers: map[*syntax.Node]bool{}, inlined: map[*syntax.Node]*syntax.Node{},
+		inferring: map[*syntax.Node]bool{}, optional: map[*syntax.Node]bool{},
 	}
 	sources := map[string]syntax.Import{}
 	for _, i := range f.Imports {
@@ -542,6 +547,9 @@ func (s *script) infer(n *syntax.Node, depth int) valueKind {
 				return spanValue
 			} else if ok && s.isSource(i.Path) && i.Member == "Tracer" {
 				return tracerValue
+			}
+			if k := s.paramKind(d, depth); k != unknownValue {
+				return k
 			}
 		}
 		switch {
