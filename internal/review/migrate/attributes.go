@@ -34,6 +34,9 @@ var leftTags = map[string]string{
 	"service.name":      "a span has the service of its resource",
 }
 
+// lateKind is the step for a kind of a span that is set after the start.
+const lateKind = "The kind of a span is set when it starts; here it is set later and becomes the attribute span.kind. Set the kind where the span starts."
+
 // attributeKey returns the attribute for the key of a tag. A deprecated attribute becomes its successor.
 func attributeKey(key string) string {
 	if k := tagKeys[key]; k != "" {

@@ -267,9 +267,19 @@ func (r *goRewriter) setsKind(e ast.Expr) (span ast.Expr, kind string) {
 	return nil, ""
 }
 
-func misplacedKind(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
-	r.fail(c, "The kind of a span is set when it starts; here it is set elsewhere.")
-	return nil, false
+// setLateKind rewrites a call that sets the kind of a span after the start.
+func setLateKind(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
+	span, kind := r.setsKind(c)
+	if kind == "" {
+		r.fail(c, "The kind of the span is not known.")
+		return nil, false
+	}
+	r.mark(c.Fun)
+	for _, a := range c.Args[1:] {
+		r.mark(a)
+	}
+	r.note(c, lateKind)
+	return []string{r.text(span) + ".SetAttributes(" + r.use("attribute") + `.String("span.kind", ` + strconv.Quote(kind) + "))"}, true
 }
 
 // starting holds the options of a span's start.
@@ -644,8 +654,12 @@ func (r *goRewriter) tag(span string, key, value ast.Expr, t types.Type) (attrib
 	}
 	switch {
 	case known && k == "span.kind":
-		r.fail(key, "The kind of a span is set when it starts; here it is set elsewhere.")
-		return "", nil, false
+		r.note(key, lateKind)
+		if kind, ok := r.known(value); ok {
+			r.mark(key)
+			r.mark(value)
+			return r.typed(strconv.Quote(k), strconv.Quote(kind), types.Typ[types.String]), nil, true
+		}
 	case known && (k == "resource.name" || k == "span.name"):
 		r.mark(key)
 		return "", []string{span + ".SetName(" + r.value(value) + ")"}, true

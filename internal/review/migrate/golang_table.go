@@ -110,7 +110,7 @@ func init() { //nolint:gochecknoinits // breaks the cycle of initialization
 	fromContext := goRow{assign: assignStartFromContext, ret: returnStartFromContext, doc: "`otel.Tracer(scope).Start(ctx, name, options)`, results swapped"}
 	setTag := goRow{stmt: setTag, doc: "`span.SetAttributes`, or by key: `span.SetStatus`, `span.SetName`, the kind of the span"}
 	setExt := goRow{stmt: setExtTag, doc: "as `span.SetTag`"}
-	setKind := goRow{stmt: misplacedKind, doc: "`trace.WithSpanKind` of the start, if both are in one block"}
+	setKind := goRow{stmt: setLateKind, doc: "`trace.WithSpanKind` of the start, if both are in one block"}
 	inject := goRow{stmt: single(inject), assign: assignInject, noError: inject, doc: "`otel.GetTextMapPropagator().Inject(ctx, carrier)`"}
 	extract := goRow{assign: assignExtract, ret: returnExtract, doc: "`otel.GetTextMapPropagator().Extract(context.Background(), carrier)`"}
 	goRows = map[string]goRow{

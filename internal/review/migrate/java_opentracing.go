@@ -186,7 +186,13 @@ func (s *script) javaTag(c *syntax.Node, builder bool) (string, bool) {
 			s.mark(value)
 			return text + ".setSpanKind(" + s.javaUse("SpanKind") + "." + strings.ToUpper(v) + ")", true
 		}
-		return s.fail(c, "The kind of a span is set when it starts; here it is set elsewhere.")
+		if builder || !constant {
+			return s.fail(c, "The kind of the span is not known.")
+		}
+		s.note(c, lateKind)
+		s.mark(key)
+		s.mark(value)
+		return text + ".setAttribute(" + strconv.Quote(k) + ", " + strconv.Quote(v) + ")", true
 	case known && k == "resource.name" && !builder:
 		s.mark(key)
 		return text + ".updateName(" + s.text(value) + ")", true

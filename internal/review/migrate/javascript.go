@@ -571,7 +571,14 @@ func (s *script) jsTag(c *syntax.Node, span string, key, value *syntax.Node, sta
 	}
 	switch {
 	case known && k == "span.kind":
-		return fail("The kind of a span is set when it starts; here it is set elsewhere.")
+		s.note(c, lateKind)
+		s.mark(key)
+		text := s.text(value)
+		if kind, ok := s.tagOf(value); ok && value.Kind != syntax.String {
+			s.mark(value)
+			text = s.quote(kind)
+		}
+		return span + ".setAttribute(" + s.quote(k) + ", " + text + ")", true
 	case known && leftTags[k] != "":
 		return fail("The tag %s has no counterpart: %s.", k, leftTags[k])
 	case known && (k == "resource.name" || k == "span.name"):

@@ -39,9 +39,39 @@ func pythonHoist(s *script, block *syntax.Node) {
 	s.hoist(block)
 	s.hoistScope(block)
 	s.hoistSettings(block)
+	s.dropStatus(block)
 	if s.unit.census {
 		s.censusHoist(block)
 	}
+}
+
+// dropStatus finds span.error = 1 of ddtrace before or after span.set_traceback() or span.set_exc_info(), which set the
+// status.
+func (s *script) dropStatus(block *syntax.Node) {
+	recorded := map[string]bool{}
+	for _, n := range block.Children {
+		if of, method := n.Called(); method == "set_traceback" || method == "set_exc_info" {
+			recorded[s.f.Code(of)] = true
+		}
+	}
+	for _, n := range block.Children {
+		if of := s.setsError(n); of != nil && recorded[s.f.Code(of)] {
+			s.mark(n)
+			s.gone[n] = true
+		}
+	}
+}
+
+// setsError returns the span of span.error = 1, otherwise nil.
+func (s *script) setsError(n *syntax.Node) *syntax.Node {
+	if !s.unit.rooted || n.Kind != syntax.Assign || n.Text != "=" || len(n.Children) != 2 || n.Children[0].Kind != syntax.Member || n.Children[0].Text != "error" {
+		return nil
+	}
+	of, value := n.Children[0].Children[0], n.Value()
+	if s.kind(of) != spanValue || value.Text != "1" && (value.Kind != syntax.Bool || !strings.EqualFold(value.Text, "true")) {
+		return nil
+	}
+	return of
 }
 
 // hoistScope finds scope = tracer.start_active_span(...) before a try statement whose finally clause only closes the
@@ -214,7 +244,7 @@ func (s *script) pyAssign(n *syntax.Node) (string, bool) {
 		return "", false
 	}
 	switch {
-	case target.Text == "error" && (value.Text == "1" || value.Kind == syntax.Bool && strings.EqualFold(value.Text, "true")):
+	case s.setsError(n) != nil:
 		return s.pySpan(of) + ".set_status(" + s.use("trace") + ".StatusCode.ERROR)", true
 	case target.Text == "resource":
 		return s.pySpan(of) + ".update_name(" + s.text(value) + ")", true
@@ -522,8 +552,6 @@ func (s *script) pyAttributes(o *syntax.Node, start *jsStarting) (string, bool) 
 func (s *script) pyTag(c *syntax.Node, span string, key, value *syntax.Node, statement bool) (string, bool) {
 	k, known := s.tagOf(key)
 	switch {
-	case known && k == "span.kind":
-		return s.fail(c, "The kind of a span is set when it starts; here it is set elsewhere.")
 	case known && leftTags[k] != "":
 		return s.fail(c, "The tag %s has no counterpart: %s.", k, leftTags[k])
 	case known && k == "resource.name":
@@ -537,6 +565,12 @@ func (s *script) pyTag(c *syntax.Node, span string, key, value *syntax.Node, sta
 		return s.fail(c, "The tag error has the value %s, which no table knows.", s.brief(value))
 	case !statement:
 		return s.fail(c, "set_tag is part of an expression here: no table knows that form.")
+	case known && k == "span.kind":
+		s.note(c, lateKind)
+		if kind, ok := s.tagOf(value); ok && value.Kind != syntax.String {
+			s.mark(value)
+			return span + ".set_attribute(" + s.key(key) + ", " + s.quote(kind) + ")", true
+		}
 	}
 	return span + ".set_attribute(" + s.key(key) + ", " + s.text(value) + ")", true
 }
