@@ -1250,7 +1250,7 @@ func (r *goRewriter) leaving(c *ast.CallExpr) {
 		return
 	}
 	for _, a := range c.Args {
-		if t := r.info.TypeOf(a); fromSource(t) && !r.covered(a) && !(isID(t) && r.prints(c)) {
+		if t := r.info.TypeOf(a); fromSource(t) && !r.covered(a) && !(isID(t) && r.prints(c)) && !(isCarrier(t) && r.takesMap(c)) {
 			r.unit.block(r.f, a, "%s is passed to %s, a function of a package that is not read.", r.brief(a), r.brief(c.Fun))
 		}
 	}
@@ -1294,6 +1294,28 @@ func isID(t types.Type) bool {
 	name := typeName(t)
 	_, pointer := types.Unalias(t).(*types.Pointer)
 	return !pointer && (name == "TraceID" || name == "SpanID")
+}
+
+// isCarrier reports whether a type is a carrier of headers or a map. Its underlying type stays the same.
+func isCarrier(t types.Type) bool {
+	n, ok := types.Unalias(t).(*types.Named)
+	if !ok || n.Obj().Pkg() == nil {
+		return false
+	}
+	name := n.Obj().Name()
+	return goSources[n.Obj().Pkg().Path()] != "" && (name == "TextMapCarrier" || name == "HTTPHeadersCarrier")
+}
+
+// takesMap reports whether a call is of a package of the standard library or of metadata of gRPC, which take maps and
+// know no carriers.
+func (r *goRewriter) takesMap(c *ast.CallExpr) bool {
+	s, ok := c.Fun.(*ast.SelectorExpr)
+	if !ok || !r.isPackage(s.X) {
+		return false
+	}
+	p := r.info.Uses[s.X.(*ast.Ident)].(*types.PkgName).Imported().Path()
+	first, _, _ := strings.Cut(p, "/")
+	return p == "google.golang.org/grpc/metadata" || !strings.Contains(first, ".")
 }
 
 // prints reports whether a call is of package fmt or log, which only format their arguments.

@@ -910,23 +910,18 @@ func noopTracer(r *goRewriter, lit *ast.CompositeLit) (string, bool) {
 	return r.fill("@noop.NewTracerProvider().Tracer($scope)", nil), len(lit.Elts) == 0
 }
 
-// carrier returns the carrier for a conversion of headers or a map to an OpenTracing or Datadog carrier.
+// carrier returns the carrier for a carrier of headers or a map of OpenTracing or Datadog.
 func (r *goRewriter) carrier(e ast.Expr) (string, bool) {
-	c, name := r.call(e)
-	to := map[string]string{
-		"ot.HTTPHeadersCarrier": "HeaderCarrier", "ot.TextMapCarrier": "MapCarrier",
-		"dd.HTTPHeadersCarrier": "HeaderCarrier", "dd.TextMapCarrier": "MapCarrier",
-	}[name]
-	if to == "" {
-		lit, ok := ast.Unparen(e).(*ast.CompositeLit)
-		if !ok || lit.Type == nil || len(lit.Elts) > 0 || !strings.HasSuffix(r.symbol(lit.Type), ".TextMapCarrier") {
-			return "", false
-		}
-		r.mark(lit.Type)
-		return r.use("propagation") + ".MapCarrier{}", true
+	t := r.info.TypeOf(e)
+	if c, _ := r.call(e); c != nil && r.unknown(t) { // a conversion of a value of unknown type
+		t = r.info.TypeOf(c.Fun)
 	}
-	r.markName(c.Fun)
-	return r.use("propagation") + "." + to + "(" + r.text(c.Args[0]) + ")", true
+	return r.text(e), t != nil && isCarrier(t)
+}
+
+// forEachKey rewrites carrier.ForeachKey(handler).
+func forEachKey(r *goRewriter, c *ast.CallExpr) (string, bool) {
+	return r.helper("forEachKey") + "(" + r.text(method(c)) + ", " + r.text(c.Args[0]) + ")", len(c.Args) == 1
 }
 
 // propagated returns the arguments of Inject or Extract without the format, which must be a text format. before is the

@@ -291,6 +291,18 @@ func TestFiles(t *testing.T) {
 			[]string{"start_span('a', context=trace.set_span_in_context(parent)).end()", "start_span('b', context=trace.set_span_in_context(other) if other else None).end()", "start_span('c', context=trace.set_span_in_context(parent)).end()"},
 			nil,
 		},
+		"carriers that are made before": {
+			golang("\t\"net/http\"\n\n\t\"github.com/opentracing/opentracing-go\"\n\t\"google.golang.org/grpc/metadata\"\n",
+				"func inject(sc opentracing.SpanContext, h http.Header) (opentracing.TextMapCarrier, error) {\n\tm := make(opentracing.TextMapCarrier)\n\tif err := opentracing.GlobalTracer().Inject(sc, opentracing.TextMap, m); err != nil {\n\t\treturn nil, err\n\t}\n\theaders := opentracing.HTTPHeadersCarrier(h)\n\t_ = opentracing.GlobalTracer().Inject(sc, opentracing.HTTPHeaders, headers)\n\tm.Set(\"a\", \"b\")\n\treturn m, nil\n}\n\nfunc f(h map[string]string) (metadata.MD, error) {\n\tcarrier := opentracing.TextMapCarrier(h)\n\tsc, err := opentracing.GlobalTracer().Extract(opentracing.TextMap, carrier)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tspan := opentracing.StartSpan(\"a\", opentracing.ChildOf(sc))\n\tdefer span.Finish()\n\tif err := carrier.ForeachKey(func(k, v string) error { return nil }); err != nil {\n\t\treturn nil, err\n\t}\n\treturn metadata.New(carrier), nil\n}\n\nfunc g(md metadata.MD) {\n\tsc, _ := opentracing.GlobalTracer().Extract(opentracing.HTTPHeaders, opentracing.HTTPHeadersCarrier(md.Copy()))\n\tspan := opentracing.StartSpan(\"a\", opentracing.ChildOf(sc))\n\tspan.Finish()\n}\n"),
+			"a.go",
+			[]string{
+				"\tm := make(propagation.MapCarrier)\n\totel.GetTextMapPropagator().Inject(sc, m)\n\theaders := propagation.HeaderCarrier(h)\n\totel.GetTextMapPropagator().Inject(sc, headers)\n\tm.Set(\"a\", \"b\")\n",
+				"\tcarrier := propagation.MapCarrier(h)\n\tsc := otel.GetTextMapPropagator().Extract(context.Background(), carrier)\n",
+				"if err := forEachKey(carrier, func(k, v string) error { return nil }); err != nil {", "metadata.New(carrier)",
+				"sc := otel.GetTextMapPropagator().Extract(context.Background(), propagation.HeaderCarrier(md.Copy()))",
+			},
+			[]string{"opentracing"},
+		},
 		"a kind that is set late, Go": {
 			golang("\t\"github.com/opentracing/opentracing-go\"\n\t\"github.com/opentracing/opentracing-go/ext\"\n",
 				"func f(s opentracing.Span, kind string) {\n\ts.SetTag(\"span.kind\", \"client\")\n\ts.SetTag(string(ext.SpanKind), ext.SpanKindRPCServerEnum)\n\ts.SetTag(\"span.kind\", kind)\n\text.SpanKindRPCClient.Set(s)\n\text.SpanKind.Set(s, ext.SpanKindProducerEnum)\n}\n"),

@@ -84,3 +84,17 @@ func propagate(span opentracing.Span, request *http.Request, values map[string]s
 	fmt.Println(sc != nil)
 	return failure
 }
+
+func carriers(span opentracing.Span, header http.Header) (opentracing.TextMapCarrier, error) {
+	values := make(opentracing.TextMapCarrier)
+	if err := opentracing.GlobalTracer().Inject(span.Context(), opentracing.TextMap, values); err != nil {
+		return nil, err
+	}
+	headers := opentracing.HTTPHeadersCarrier(header)
+	headers.Set("tenant", "a")
+	values.Set("tenant", "a")
+	return values, values.ForeachKey(func(key, value string) error {
+		headers.Set(key, value)
+		return nil
+	})
+}
