@@ -203,7 +203,9 @@ func javaScriptCall(s *script, c *syntax.Node) (string, bool) {
 			return code() + ".setAttributes(" + attributes + ")", true
 		case "log":
 			return s.jsLog(c, code(), args)
-		case "setBaggageItem", "getBaggageItem", "tracer", "logEvent", "addReference", "addLink":
+		case "getBaggageItem":
+			return s.jsBaggage(c, receiver)
+		case "setBaggageItem", "tracer", "logEvent", "addReference", "addLink":
 			return s.failCall(c, "%s is in no table.", s.brief(c.Callee()))
 		}
 	case k == contextValue && (name == "toTraceId" || name == "toSpanId" || name == "toTraceparent"):

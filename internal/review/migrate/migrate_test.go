@@ -291,6 +291,33 @@ func TestFiles(t *testing.T) {
 			[]string{"start_span('a', context=trace.set_span_in_context(parent)).end()", "start_span('b', context=trace.set_span_in_context(other) if other else None).end()", "start_span('c', context=trace.set_span_in_context(parent)).end()"},
 			nil,
 		},
+		"baggage that is set in a with statement, Python": {
+			map[string]string{
+				"requirements.txt": "opentracing\n",
+				"a.py":             "import opentracing\n\ntracer = opentracing.global_tracer()\n\n\ndef f(greeting):\n    with tracer.start_active_span('a') as scope:\n        if greeting:\n            scope.span.set_baggage_item('greeting', greeting)\n        with open('b') as b:\n            return scope.span.get_baggage_item('greeting')\n",
+			},
+			"a.py",
+			[]string{"from opentelemetry import baggage, context, trace\n", "            context.attach(baggage.set_baggage('greeting', greeting))\n", "return baggage.get_baggage('greeting')\n"},
+			nil,
+		},
+		"baggage of a remote parent, Python": {
+			map[string]string{
+				"requirements.txt": "opentracing\n",
+				"a.py":             "import opentracing\n\ntracer = opentracing.global_tracer()\n\n\ndef f(request):\n    span_ctx = tracer.extract('http_headers', request.headers)\n    with tracer.start_active_span('a', child_of=span_ctx) as scope:\n        return scope.span.get_baggage_item('greeting')\n",
+			},
+			"a.py",
+			[]string{"return baggage.get_baggage('greeting', context=span_ctx)\n"},
+			nil,
+		},
+		"baggage of a remote parent, JavaScript": {
+			map[string]string{
+				"package.json": "{\"dependencies\": {\"opentracing\": \"1\"}}\n",
+				"a.js":         "const { globalTracer, FORMAT_HTTP_HEADERS } = require('opentracing')\nconst tracer = globalTracer()\nexports.f = (req) => {\n  const parent = tracer.extract(FORMAT_HTTP_HEADERS, req.headers)\n  const span = tracer.startSpan('a', { childOf: parent })\n  const greeting = span.getBaggageItem('greeting') || 'Hello'\n  span.finish()\n  return greeting\n}\n",
+			},
+			"a.js",
+			[]string{"const greeting = propagation.getBaggage(parent)?.getEntry('greeting')?.value || 'Hello'\n"},
+			nil,
+		},
 		"carriers that are made before": {
 			golang("\t\"net/http\"\n\n\t\"github.com/opentracing/opentracing-go\"\n\t\"google.golang.org/grpc/metadata\"\n",
 				"func inject(sc opentracing.SpanContext, h http.Header) (opentracing.TextMapCarrier, error) {\n\tm := make(opentracing.TextMapCarrier)\n\tif err := opentracing.GlobalTracer().Inject(sc, opentracing.TextMap, m); err != nil {\n\t\treturn nil, err\n\t}\n\theaders := opentracing.HTTPHeadersCarrier(h)\n\t_ = opentracing.GlobalTracer().Inject(sc, opentracing.HTTPHeaders, headers)\n\tm.Set(\"a\", \"b\")\n\treturn m, nil\n}\n\nfunc f(h map[string]string) (metadata.MD, error) {\n\tcarrier := opentracing.TextMapCarrier(h)\n\tsc, err := opentracing.GlobalTracer().Extract(opentracing.TextMap, carrier)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tspan := opentracing.StartSpan(\"a\", opentracing.ChildOf(sc))\n\tdefer span.Finish()\n\tif err := carrier.ForeachKey(func(k, v string) error { return nil }); err != nil {\n\t\treturn nil, err\n\t}\n\treturn metadata.New(carrier), nil\n}\n\nfunc g(md metadata.MD) {\n\tsc, _ := opentracing.GlobalTracer().Extract(opentracing.HTTPHeaders, opentracing.HTTPHeadersCarrier(md.Copy()))\n\tspan := opentracing.StartSpan(\"a\", opentracing.ChildOf(sc))\n\tspan.Finish()\n}\n"),

@@ -366,7 +366,9 @@ func pythonCall(s *script, c *syntax.Node) (string, bool) {
 			return s.pyException(c, code(), name)
 		case "log_kv":
 			return s.pyLog(c, code(), args)
-		case "set_baggage_item", "get_baggage_item", "log_event", "link_span":
+		case "set_baggage_item", "get_baggage_item":
+			return s.pyBaggage(c, receiver, name)
+		case "log_event", "link_span":
 			return unknown()
 		}
 	case k == scopeValue && name == "close":
