@@ -79,8 +79,14 @@ func (m *migration) goModule(ctx context.Context, dir string, names []string, ma
 		f := u.parse(name, source)
 		files = append(files, f)
 		relevant = relevant || f.imported(isGoSource)
+		if f.imported(isGoMetrics) {
+			u.notes = append(u.notes, patch.Step{File: f.path, Text: "The metrics of OpenCensus stay: its views have no counterpart in code. Replace them by instruments of OpenTelemetry.", Open: true})
+		}
 	}
 	if !relevant {
+		for _, s := range u.notes {
+			u.step(s)
+		}
 		return nil
 	}
 	mod := path.Join(dir, "go.mod")

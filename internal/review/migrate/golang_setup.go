@@ -874,7 +874,7 @@ func (u *goUnit) goMod(file string, text []byte, used map[string]bool) {
 	var list []*modfile.Require
 	direct := map[string]bool{}
 	for _, r := range f.Require {
-		if !r.Indirect && isGoSource(r.Mod.Path) || r.Indirect && goVersions[r.Mod.Path] != "" {
+		if !r.Indirect && isGoSource(r.Mod.Path) && !u.keeps(r.Mod.Path) || r.Indirect && goVersions[r.Mod.Path] != "" {
 			continue
 		}
 		direct[r.Mod.Path] = true
@@ -902,6 +902,13 @@ func (u *goUnit) goMod(file string, text []byte, used map[string]bool) {
 		command += " and `go mod vendor`"
 	}
 	u.open(file, 0, "Run %s: go.sum and indirect requirements need the network.", command)
+}
+
+// keeps reports whether a file of the unit imports a package for metrics of a module.
+func (u *goUnit) keeps(module string) bool {
+	return slices.ContainsFunc(u.files, func(f *goFile) bool {
+		return f.imported(func(p string) bool { return isGoMetrics(p) && strings.HasPrefix(p, module+"/") })
+	})
 }
 
 // goModuleOf returns the module of goVersions that holds a package, or "".

@@ -5,6 +5,8 @@ package migrate
 import (
 	"go/ast"
 	"strings"
+
+	"assay/internal/review/syntax"
 )
 
 // goSources maps the packages that a migration replaces to short names. Both major versions of the Datadog tracer have
@@ -39,8 +41,17 @@ var goPrefixes = []string{
 	"github.com/openzipkin/zipkin-go", "github.com/openzipkin-contrib/", "github.com/grpc-ecosystem/grpc-opentracing",
 }
 
+// goMetrics are packages of OpenCensus for metrics, which work without its traces and stay.
+var goMetrics = []string{"go.opencensus.io/stats", "go.opencensus.io/tag", "go.opencensus.io/metric", "contrib.go.opencensus.io/exporter/prometheus"}
+
+// isGoMetrics reports whether a package is one of goMetrics or below one.
+func isGoMetrics(p string) bool { return syntax.Below(p, goMetrics) }
+
 // isGoSource reports whether a package belongs to a source library.
 func isGoSource(p string) bool {
+	if isGoMetrics(p) {
+		return false
+	}
 	for _, prefix := range goPrefixes {
 		if rest, ok := strings.CutPrefix(p, prefix); ok && (rest == "" || rest[0] == '/' || strings.HasSuffix(prefix, "/")) {
 			return true
