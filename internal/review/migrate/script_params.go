@@ -19,6 +19,9 @@ type functionUse struct {
 
 func (u *functionUse) defined() bool { return u != nil && u.set }
 
+// maxCalls is the maximum number of calls of a function from which the types of its parameters are inferred.
+const maxCalls = 1000
+
 // functionCall is a call of a function in a file.
 type functionCall struct {
 	file *script
@@ -135,7 +138,7 @@ func (s *script) passedKind(d *syntax.Node, depth int) valueKind {
 		return unknownValue
 	}
 	uses := s.unit.functionUses()[s.functionName(f)]
-	if uses == nil || uses.other {
+	if uses == nil || uses.other || len(uses.calls) > maxCalls {
 		return unknownValue
 	}
 	params := f.Params()
