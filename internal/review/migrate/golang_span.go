@@ -919,6 +919,43 @@ func (r *goRewriter) carrier(e ast.Expr) (string, bool) {
 	return r.text(e), t != nil && isCarrier(t)
 }
 
+// baggageItem rewrites span.BaggageItem(key) if the parent of the span is an extracted context, which has its baggage.
+func baggageItem(r *goRewriter, c *ast.CallExpr) (string, bool) {
+	if start, name := r.call(r.assigned(method(c))); start != nil && (name == "ot.StartSpan" || name == "ot.Tracer.StartSpan") && len(start.Args) == 2 {
+		option, name := r.call(start.Args[1])
+		if (name == "ot.ChildOf" || name == "otext.RPCServerOption") && len(option.Args) == 1 && r.function(c) == r.function(start) {
+			parent := option.Args[0]
+			if _, name := r.call(r.assigned(parent)); name == "ot.Tracer.Extract" {
+				return r.use("baggage") + ".FromContext(" + r.text(parent) + ").Member(" + r.text(c.Args[0]) + ").Value()", true
+			}
+		}
+	}
+	return r.fail(c, "%s is in no table: the context that has the baggage is not known.", r.brief(c.Fun))
+}
+
+// assigned returns the only value of a local variable, or nil.
+func (r *goRewriter) assigned(e ast.Expr) ast.Expr {
+	id, ok := e.(*ast.Ident)
+	if !ok || r.object(id) == nil {
+		return nil
+	}
+	of := r.object(id)
+	for _, use := range r.uses(of) {
+		if a, ok := r.parents[use].(*ast.AssignStmt); ok && slices.ContainsFunc(a.Lhs, func(e ast.Expr) bool { return e == use }) {
+			return nil
+		}
+		if u, ok := r.parents[use].(*ast.UnaryExpr); ok && u.Op == token.AND {
+			return nil
+		}
+	}
+	for def, o := range r.info.Defs {
+		if a, ok := r.parents[def].(*ast.AssignStmt); ok && o == of && a.Lhs[0] == def && len(a.Rhs) == 1 {
+			return a.Rhs[0]
+		}
+	}
+	return nil
+}
+
 // forEachKey rewrites carrier.ForeachKey(handler).
 func forEachKey(r *goRewriter, c *ast.CallExpr) (string, bool) {
 	return r.helper("forEachKey") + "(" + r.text(method(c)) + ", " + r.text(c.Args[0]) + ")", len(c.Args) == 1

@@ -71,6 +71,7 @@ var goTargets = map[string]string{
 	"attribute":   "go.opentelemetry.io/otel/attribute",
 	"codes":       "go.opentelemetry.io/otel/codes",
 	"propagation": "go.opentelemetry.io/otel/propagation",
+	"baggage":     "go.opentelemetry.io/otel/baggage",
 	"sdktrace":    "go.opentelemetry.io/otel/sdk/trace",
 }
 
@@ -142,6 +143,7 @@ func init() { //nolint:gochecknoinits // breaks the cycle of initialization
 		"ot.Span.FinishWithOptions":         {stmt: finishWithOptions, doc: "`span.End(trace.WithTimestamp(t))`"},
 		"ot.Span.SetOperationName":          {stmt: setOperationName, doc: "`span.SetName(name)`"},
 		"ot.Span.SetTag":                    setTag,
+		"ot.Span.BaggageItem":               {expr: baggageItem, doc: "`baggage.FromContext(parent).Member(key).Value()`, if the parent of the span is an extracted context"},
 		"ot.Span.LogFields":                 {stmt: logFields, doc: "`span.AddEvent(event, trace.WithAttributes(fields))`; `span.RecordError(err)` for an error"},
 		"ot.Span.LogKV":                     {stmt: logKV, doc: "`span.AddEvent(event, trace.WithAttributes(fields))`"},
 		"ot.Span.LogEvent":                  {to: "$x.AddEvent($0)"},

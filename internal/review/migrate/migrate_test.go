@@ -325,6 +325,13 @@ func TestFiles(t *testing.T) {
 			[]string{"\"go.opencensus.io/stats\"\n", "\tctx, span := otel.Tracer(", "\tstats.Record(ctx, hits.M(1))\n"},
 			[]string{"opencensus.io/trace"},
 		},
+		"baggage of a remote parent, Go": {
+			golang("\t\"net/http\"\n\n\t\"github.com/opentracing/opentracing-go\"\n\t\"github.com/opentracing/opentracing-go/ext\"\n",
+				"func f(tracer opentracing.Tracer, r *http.Request) string {\n\tsc, _ := tracer.Extract(opentracing.HTTPHeaders, opentracing.HTTPHeadersCarrier(r.Header))\n\tspan := tracer.StartSpan(\"format\", ext.RPCServerOption(sc))\n\tdefer span.Finish()\n\tgreeting := span.BaggageItem(\"greeting\")\n\tif greeting == \"\" {\n\t\tgreeting = \"Hello\"\n\t}\n\treturn greeting\n}\n"),
+			"a.go",
+			[]string{"\t_, span := tracer.Start(sc, \"format\", ", "\tgreeting := baggage.FromContext(sc).Member(\"greeting\").Value()\n"},
+			[]string{"opentracing"},
+		},
 		"carriers that are made before": {
 			golang("\t\"net/http\"\n\n\t\"github.com/opentracing/opentracing-go\"\n\t\"google.golang.org/grpc/metadata\"\n",
 				"func inject(sc opentracing.SpanContext, h http.Header) (opentracing.TextMapCarrier, error) {\n\tm := make(opentracing.TextMapCarrier)\n\tif err := opentracing.GlobalTracer().Inject(sc, opentracing.TextMap, m); err != nil {\n\t\treturn nil, err\n\t}\n\theaders := opentracing.HTTPHeadersCarrier(h)\n\t_ = opentracing.GlobalTracer().Inject(sc, opentracing.HTTPHeaders, headers)\n\tm.Set(\"a\", \"b\")\n\treturn m, nil\n}\n\nfunc f(h map[string]string) (metadata.MD, error) {\n\tcarrier := opentracing.TextMapCarrier(h)\n\tsc, err := opentracing.GlobalTracer().Extract(opentracing.TextMap, carrier)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tspan := opentracing.StartSpan(\"a\", opentracing.ChildOf(sc))\n\tdefer span.Finish()\n\tif err := carrier.ForeachKey(func(k, v string) error { return nil }); err != nil {\n\t\treturn nil, err\n\t}\n\treturn metadata.New(carrier), nil\n}\n\nfunc g(md metadata.MD) {\n\tsc, _ := opentracing.GlobalTracer().Extract(opentracing.HTTPHeaders, opentracing.HTTPHeadersCarrier(md.Copy()))\n\tspan := opentracing.StartSpan(\"a\", opentracing.ChildOf(sc))\n\tspan.Finish()\n}\n"),

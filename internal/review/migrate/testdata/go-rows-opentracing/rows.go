@@ -79,6 +79,7 @@ func propagate(span opentracing.Span, request *http.Request, values map[string]s
 		return nil
 	}
 	server := tracer.StartSpan("serve", ext.RPCServerOption(parent))
+	fmt.Println(server.BaggageItem("tenant"))
 	server.Finish()
 	sc, failure := tracer.Extract(opentracing.HTTPHeaders, opentracing.HTTPHeadersCarrier(request.Header))
 	fmt.Println(sc != nil)
