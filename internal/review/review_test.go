@@ -494,6 +494,20 @@ func TestSinceAttributes(t *testing.T) {
 	}
 }
 
+// TestSinceIdent checks that a change within $Id$ is found, which git leaves out.
+func TestSinceIdent(t *testing.T) {
+	dir := tree(t, map[string]string{"sub/a.go": code("span(1)\n/*$Id$*/"), "sub/b.go": code("span(1)\n/*$Id$*/")})
+	runGit(t, dir, "init", "-q")
+	runGit(t, dir, "add", ".")
+	runGit(t, dir, "commit", "-qm", "first")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, ".gitattributes"), []byte("*.go ident\n"), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "sub/a.go"), []byte(code("span(1)\n/*$Id: */ span(2) /*$*/")), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "sub/b.go"), []byte(code("span(1)\n/*$Id: 1 $*/")), 0o644))
+	checks := []*check.Check{named("span")}
+	require.Equal(t, []string{"sub/a.go:7 span"}, at(review(t, Options{Root: dir, Since: "HEAD", Checks: checks})))
+	require.Equal(t, []string{"a.go:7 span"}, at(review(t, Options{Root: filepath.Join(dir, "sub"), Since: "HEAD", Checks: checks})))
+}
+
 // TestSinceExecutesNothing checks that no program in the configuration or the attributes of a repository is run.
 func TestSinceExecutesNothing(t *testing.T) {
 	dir := tree(t, map[string]string{"a.go": code("span()"), ".gitattributes": "* filter=evil diff=evil\n"})

@@ -97,6 +97,17 @@ func changedSince(ctx context.Context, root, ref string) (*since, error) {
 			s.changes[name] = []lineRange{{1, maxFileSize}}
 		}
 	}
+	// Git compares files with the attribute ident without the text between $Id: and $, which may be code.
+	expanded, err := g.output(ctx, "ls-files", "-z", "--", ":(attr:ident)")
+	if err != nil {
+		return nil, err
+	}
+	for name := range strings.SplitSeq(string(expanded), "\x00") {
+		if name != "" && s.changes[name] == nil {
+			s.changes[name] = []lineRange{{maxFileSize, maxFileSize}} // report findings that the commit does not have
+			s.before[name] = strings.TrimSuffix(string(prefix), "\n") + name
+		}
+	}
 	return s, nil
 }
 
@@ -168,7 +179,7 @@ func (g *git) run(ctx context.Context, read func(io.Reader) error, args ...strin
 	limit := cmp.Or(g.timeout, gitTimeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, gitError{fmt.Errorf("git %s did not finish within %v", args[0], limit)})
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "git", append([]string{"-C", g.root, "--no-pager", "--no-optional-locks", "--literal-pathspecs"}, args...)...)
+	cmd := exec.CommandContext(ctx, "git", append([]string{"-C", g.root, "--no-pager", "--no-optional-locks"}, args...)...)
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "HOME=" + os.DevNull,
 		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_CONFIG_SYSTEM=" + os.DevNull, "GIT_ATTR_NOSYSTEM=1",
