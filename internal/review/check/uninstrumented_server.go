@@ -337,10 +337,14 @@ func instrumentedBy(p *RepositoryPass) *coverage {
 		}
 		of(ps.of("x")).all = true
 	}
-	for at, used := range uses { // packages run in the applications that use them
-		for _, u := range used {
-			of(u).all = of(u).all || of(at).all
+	var run []*project // packages run in the applications that use them
+	for at, used := range uses {
+		if of(at).all {
+			run = append(run, used...)
 		}
+	}
+	for _, u := range run {
+		of(u).all = true
 	}
 	return &coverage{ps, of, anywhere, vendor, manual}
 }
