@@ -12,7 +12,7 @@ import (
 )
 
 // collectorImage matches an image of the Collector from the OpenTelemetry project, and its release if the tag names one.
-var collectorImage = regexp.MustCompile(`(?:^|/)opentelemetry-collector(?:-contrib|-k8s)?(?:$|@|:(?:v?(\d+\.\d+\.\d+)(?:$|@))?)`)
+var collectorImage = regexp.MustCompile(`(?:^|/)opentelemetry-collector(?:-contrib|-k8s)?(?:$|@|:(?:v?(0\.\d+\.\d+)(?:$|@))?)`)
 
 // collectorReleases holds the releases of the Collector images in deployment files, by file and by directory: the newest
 // one, such as "v0.98.0", or "" if an image has no fixed release.

@@ -4,6 +4,7 @@ package check
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"assay/internal/review/instrumentation"
@@ -37,10 +38,21 @@ func (p *Pass) removeAttribute(u *instrumentation.Uses, a *instrumentation.Attri
 			return nil
 		}
 	}
-	// Remove a call that wraps only this attribute as well.
-	for n.Parent != nil && onlyPart(n) {
-		n = n.Parent
+	// Remove the code around the attribute that has no purpose without it as well, unless it cannot be removed.
+	parts := []*syntax.Node{n}
+	for ; n.Parent != nil && onlyPart(n); n = n.Parent {
+		parts = append(parts, n.Parent)
 	}
+	for _, n := range slices.Backward(parts) {
+		if edits := removePart(u, n); edits != nil {
+			return edits
+		}
+	}
+	return nil
+}
+
+// removePart returns the edits that remove an attribute, or the code around one, or nil.
+func removePart(u *instrumentation.Uses, n *syntax.Node) []Edit {
 	if leavesUnused(u, n) {
 		return nil
 	}

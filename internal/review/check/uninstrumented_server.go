@@ -306,8 +306,14 @@ func instrumentedBy(p *RepositoryPass) *coverage {
 	}
 	uses, own := map[*project][]*project{}, map[*project]instrumentedProject{}
 	for _, at := range ps.byDirectory {
+		known := map[configfile.Project]bool{}
 		for _, m := range at.manifests {
-			for _, used := range graph.Uses(configfile.Project{Dir: configfile.ProjectDir(m), Ecosystem: m.Ecosystem}) {
+			of := configfile.Project{Dir: configfile.ProjectDir(m), Ecosystem: m.Ecosystem}
+			if known[of] {
+				continue
+			}
+			known[of] = true
+			for _, used := range graph.Uses(of) {
 				if u := ps.byDirectory[used.Dir]; u != nil && u != at && !slices.Contains(uses[at], u) {
 					uses[at] = append(uses[at], u)
 				}

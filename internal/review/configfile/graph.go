@@ -111,10 +111,14 @@ func (g *Graph) Of(name, ecosystem string) (Project, bool) {
 // Uses returns the other projects of the repository that a project depends on, directly or through others: those whose
 // package is a dependency, and those whose modules the code imports. The nearest come first.
 func (g *Graph) Uses(p Project) []Project {
-	all := []Project{p}
-	for i := 0; i < len(all) && len(all) <= maxUsed; i++ {
+	all, known := []Project{p}, map[Project]bool{p: true}
+	for i := 0; i < len(all); i++ {
 		for _, used := range g.uses(all[i]) {
-			if !slices.Contains(all, used) {
+			if len(all) > maxUsed {
+				return all[1:]
+			}
+			if !known[used] {
+				known[used] = true
 				all = append(all, used)
 			}
 		}
@@ -128,8 +132,10 @@ func (g *Graph) uses(p Project) []Project {
 		return all
 	}
 	var all []Project
+	known := map[Project]bool{}
 	add := func(used Project, ok bool) {
-		if ok && !slices.Contains(all, used) {
+		if ok && !known[used] {
+			known[used] = true
 			all = append(all, used)
 		}
 	}

@@ -90,6 +90,7 @@ type finder struct {
 	keyed       map[string][]*syntax.Node // assignments to elements of a variable: v["key"] = x
 	declared    map[string]bool           // names of classes and methods, nil before the first call of declares
 	tracing     *bool                     // result of traces, nil before the first call
+	classes     map[string]*syntax.Node   // classes of the file, nil before the first call of ownClass
 	api         *api
 }
 
@@ -284,18 +285,22 @@ func (f *finder) own(n *syntax.Node) bool {
 
 // ownClass reports whether the file declares a class that does not extend a class of OpenTelemetry.
 func (f *finder) ownClass(name string) bool {
-	for n := range f.File.Root.All(syntax.Class) {
-		if n.Text == name {
-			return !slices.ContainsFunc(n.Children, func(c *syntax.Node) bool {
-				if c.Kind != syntax.Name && c.Kind != syntax.Member {
-					return false
-				}
-				is, _ := f.apiType(f.File.Code(c))
-				return is
-			})
+	if f.classes == nil {
+		f.classes = map[string]*syntax.Node{}
+		for n := range f.File.Root.All(syntax.Class) {
+			if f.classes[n.Text] == nil {
+				f.classes[n.Text] = n
+			}
 		}
 	}
-	return false
+	n := f.classes[name]
+	return n != nil && !slices.ContainsFunc(n.Children, func(c *syntax.Node) bool {
+		if c.Kind != syntax.Name && c.Kind != syntax.Member {
+			return false
+		}
+		is, _ := f.apiType(f.File.Code(c))
+		return is
+	})
 }
 
 // ownTracer reports whether an expression is a tracer of the program's own by its name or the name of its class.

@@ -3,6 +3,8 @@
 package instrumentation
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -60,5 +62,30 @@ func TestOwnTracers(t *testing.T) {
 			u := Find(parse(t, tt.file, tt.code), nil)
 			require.Equal(t, tt.want, len(u.Spans)+len(u.Instruments), describe(u))
 		})
+	}
+}
+
+// TestManyOwnTracers checks that the work for tracers of functions and classes of a file is linear in their uses: a
+// file that takes more is not reviewed.
+func TestManyOwnTracers(t *testing.T) {
+	const uses = 1000
+	repeat := func(format string) string {
+		var b strings.Builder
+		for i := range uses {
+			fmt.Fprintf(&b, format, i)
+		}
+		return b.String()
+	}
+	for name, code := range map[string]string{
+		"a.js": "const { trace } = require('@opentelemetry/api');\nfunction getTracer() { return trace.getTracer('x'); }\nconst tracer = getTracer();\n" +
+			repeat("exports.f%d = async function (id) {\n  const span = tracer.startSpan('f');\n  span.setAttribute('id', id);\n  span.end();\n};\n"),
+		"a.py": "from opentelemetry import trace\n\n\ndef get_tracer():\n    return trace.get_tracer('x')\n\n\ntracer = get_tracer()\n\n" +
+			repeat("def f%d(id):\n    span = tracer.start_span('f')\n    span.end()\n\n\n"),
+		"A.java": "import io.opentelemetry.api.trace.*;\nclass A {\n  Tracer tracer;\n" +
+			repeat("  void f%d() {\n    Span span = tracer.spanBuilder(\"f\").startSpan();\n    span.end();\n  }\n") + "}\n",
+	} {
+		u := Find(parse(t, name, code), nil)
+		require.Len(t, u.Spans, uses, name)
+		require.False(t, u.File.Exhausted(), name)
 	}
 }

@@ -77,6 +77,9 @@ func (s *script) jsBaggage(c, span *syntax.Node) (string, bool) {
 	if d := s.f.Definition(span); span.Kind == syntax.Name && d != nil && d.Kind == syntax.Assign && d.Enclosing(syntax.Func) == c.Enclosing(syntax.Func) && len(c.Args()) == 1 {
 		if _, method := d.Value().Called(); method == "startSpan" && d.Value().Arg(1) != nil {
 			if parent := d.Value().Arg(1).Get("childOf"); s.extracted(parent) {
+				if s.f.Root.Has(func(n *syntax.Node) bool { _, method := n.Called(); return method == "inject" }) {
+					s.note(c, "Requests get no baggage from the span. To send it on, inject the extracted context with the span.")
+				}
 				return s.use("propagation") + ".getBaggage(" + parent.Text + ")?.getEntry(" + s.list(c.Args()) + ")?.value", true
 			}
 		}
