@@ -66,13 +66,8 @@ func removePart(u *instrumentation.Uses, n *syntax.Node) []Edit {
 		return removeAppend(u, of)
 	}
 	start, end, ok := removal(u.File, n)
-	switch {
-	case !ok:
+	if !ok {
 		return nil
-	case start < n.Start && end == n.End && bytes.IndexByte(u.File.Source[start:n.Start], ',') >= 0: // the fix of the attribute before has an equal edit for the comma
-		return []Edit{{Start: start, End: n.Start}, {Start: n.Start, End: n.End}}
-	case start == n.Start && end > n.End:
-		return []Edit{{Start: n.Start, End: n.End}, {Start: n.End, End: end}}
 	}
 	return []Edit{{Start: start, End: end}}
 }

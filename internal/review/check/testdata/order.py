@@ -133,9 +133,3 @@ def j():
         retry_span.end()
 
     return before, after
-
-
-def neighbours(user):
-    with tracer.start_as_current_span("neighbours") as span:
-        span.set_attributes({"id": user.id, "user.email": user.email, "user.phone": user.phone})  # want: sensitive-attribute sensitive-attribute
-        span.add_event("login", {"user.email": user.email})  # want: sensitive-attribute
