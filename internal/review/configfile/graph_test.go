@@ -112,3 +112,26 @@ func TestGraphBound(t *testing.T) {
 	g := NewGraph(configs, nil, func(Project) []Import { return nil })
 	require.Len(t, g.Uses(Project{"p0", NPM}), maxUsed)
 }
+
+// TestGraphHub checks that a project uses at most maxUsed others.
+func TestGraphHub(t *testing.T) {
+	const n = 3 * maxUsed
+	var configs []*File
+	all := make([]string, n)
+	for i := range n {
+		all[i] = fmt.Sprintf(`"p%d": "workspace:*"`, i)
+	}
+	for i := range n {
+		dependencies := `"p0": "workspace:*"`
+		if i == 0 {
+			dependencies = strings.Join(all, ", ")
+		}
+		files, err := Parse(fmt.Sprintf("p%d/package.json", i), fmt.Appendf(nil, `{"name": "p%d", "dependencies": {%s}}`, i, dependencies))
+		require.NoError(t, err)
+		configs = append(configs, files...)
+	}
+	g := NewGraph(configs, nil, func(Project) []Import { return nil })
+	for i := range n {
+		require.Len(t, g.Uses(Project{fmt.Sprintf("p%d", i), NPM}), maxUsed)
+	}
+}
