@@ -80,7 +80,14 @@ func (u Under) Text(value []byte) Kind {
 // secret reports whether the value is a secret because of its key.
 func (u Under) secret(value []byte) bool {
 	n := u.name
-	return n != nil && !exempt(n, value) && !(n.scheme && isScheme(bytes.TrimSpace(value)))
+	if n == nil || exempt(n, value) {
+		return false
+	}
+	if !n.scheme {
+		return true
+	}
+	at := credentials(value)
+	return at < len(value) && (at < 0 || !exempt(n, value[at:]))
 }
 
 // Integer searches an integer value.

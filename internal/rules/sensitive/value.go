@@ -70,7 +70,7 @@ func (c *scanner) named(i, width int, equals bool) finding {
 		if from < to && s[from-1] != '\'' && to+1 < len(s) && s[to+1] == '.' { // "a"."token" = "b"."token"
 			return finding{}
 		}
-		if c.exempt(n, from, to) || n.scheme && isScheme(bytes.TrimSpace(s[from:to])) || !equals && namesObject(n, s[from:to]) ||
+		if c.exempt(n, from, to) || n.scheme && c.withoutCredentials(n, from, to) || !equals && namesObject(n, s[from:to]) ||
 			n.prose && !quotedKey && isCounter(s[from:to]) {
 			return finding{}
 		}
@@ -299,6 +299,34 @@ func (c *scanner) skipScheme(v int) int {
 		return len(s)
 	}
 	return next
+}
+
+// credentials returns the offset of the credentials in a value that begins with the name of an authentication scheme:
+// the length of the value if there are none, -1 for another value.
+func credentials(value []byte) int {
+	start := len(value) - len(bytes.TrimLeft(value, " \t\r\n"))
+	end := run(value, start, alnum, 32)
+	if !isScheme(value[start:end]) {
+		if isScheme(bytes.TrimSpace(value)) { // AWS4-HMAC-SHA256
+			return len(value)
+		}
+		return -1
+	}
+	rest := bytes.TrimSpace(value[end:])
+	switch {
+	case len(rest) == 0:
+		return len(value)
+	case !isBlank(value[end]):
+		return -1
+	}
+	return len(value) - len(bytes.TrimLeft(value[end:], " \t\r\n"))
+}
+
+// withoutCredentials reports whether s[from:to] is the name of an authentication scheme, alone or before a placeholder:
+// Bearer ${TOKEN}.
+func (c *scanner) withoutCredentials(n *name, from, to int) bool {
+	at := credentials(c.s[from:to])
+	return at == to-from || at > 0 && c.exempt(n, from+at, to)
 }
 
 // exempt is exempt for s[from:to], with the search for signs of redaction
