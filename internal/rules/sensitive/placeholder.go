@@ -41,6 +41,10 @@ var placeholderWords = func() map[string]bool {
 // masked checks a part of the value.
 func placeholder(v []byte) bool {
 	v = bytes.TrimSpace(v)
+	if end := len(v) - 1; end > 0 && isQuote(v[0]) && v[end] == v[0] { // "${TOKEN}" with its quotes
+		v = bytes.TrimSpace(v[1:end])
+	}
+	v = bytes.TrimRight(v, ".") // the end of a sentence
 	w, whole := trimDecoration(v)
 	if len(w) == 0 { // no letter and no digit: "", "?", "--", "***"
 		return true
@@ -297,6 +301,25 @@ func isIPv6(v []byte) bool {
 	return slices.ContainsFunc(inUse, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
+// encodedPlaceholder reports whether a percent-encoded value, up to the encoded character that ends it, is a placeholder:
+// null%26user%3Dbob.
+func encodedPlaceholder(v []byte) bool {
+	const longest = 64
+	v = v[:min(len(v), longest)]
+	decoded := make([]byte, 0, longest)
+	for i := 0; i < len(v); i++ {
+		c := v[i]
+		if p := percent(v, i); p != 0 {
+			if c = p; is(c, stop) {
+				return placeholder(decoded) || placeholder(append(decoded, c)) // or ends with it: <hidden>
+			}
+			i += 2
+		}
+		decoded = append(decoded, c)
+	}
+	return len(v) < longest && placeholder(decoded)
+}
+
 // findMask returns the start of the first sign of redaction, *** or "redacted"
 // in any case, that starts in s[from:to]; to when there is none.
 func findMask(s []byte, from, to int) int {
@@ -373,11 +396,11 @@ func isSecretObject(v []byte) bool {
 }
 
 // cookieAttributes reports whether v has only attributes of a cookie (SameSite=Lax) and
-// cookies with an empty value.
+// cookies with a placeholder as their value, or none.
 func cookieAttributes(v []byte) bool {
 	for part := range bytes.SplitSeq(v, []byte(";")) {
 		name, value, pair := bytes.Cut(bytes.TrimSpace(part), []byte("="))
-		if !cookieAttribute(name) && (!pair || len(value) > 0) {
+		if !cookieAttribute(name) && (!pair || !placeholder(value)) {
 			return false
 		}
 	}

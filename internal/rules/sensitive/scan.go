@@ -241,7 +241,11 @@ func (c *scanner) encoded(i, width int, equals bool) finding {
 		return finding{}
 	}
 	c.lookups += encodedLookups
-	return c.named(i, width, equals)
+	f := c.named(i, width, equals)
+	if f.kind == NamedSecret && c.s[i] == '%' && encodedPlaceholder(c.s[f.start:f.end]) {
+		return finding{}
+	}
+	return f
 }
 
 // at handles an '@'.

@@ -153,7 +153,8 @@ func (m Meter) FlagValue(value []byte) Kind {
 	if kind := m.Text(value); kind != None {
 		return kind
 	}
-	if anotherFlag(value) || exempt(unnamed, value) {
+	at := credentials(value)
+	if anotherFlag(value) || exempt(unnamed, value) || at > 0 && exempt(unnamed, value[at:]) {
 		return None
 	}
 	return NamedSecret

@@ -166,6 +166,11 @@ func TestNamed(t *testing.T) {
 		{"http.request.header.authorization", "Bearer ${TOKEN}", None},
 		{"http.request.header.authorization", " Basic  <hidden> ", None},
 		{"http.request.header.authorization", "Token xxxx", None},
+		{"http.request.header.cookie", "sid=${SID}; a=***", None},
+		{"http.request.header.cookie", "sid=xxxx; a=b", NamedSecret},
+		{"password", `"${TOKEN}"`, None},
+		{"password", `"${TOKEN}'`, NamedSecret},
+		{"password", `'%s'`, None},
 		{"http.request.header.authorization", "Bearer ${TOKEN} x1y2z3", NamedSecret},
 		{"http.request.header.authorization", "Bearer x1y2z3", NamedSecret},
 		{"http.request.header.authorization", "AWS4-HMAC-SHA256", None},
@@ -231,6 +236,7 @@ func TestFlag(t *testing.T) {
 	}
 	for value, want := range map[string]Kind{
 		"x": NamedSecret, "": None, "***": None, "${PASSWORD}": None, "--verbose": None, "-v": None, "-1": NamedSecret, "true": None, "bob@example.com": Email,
+		"Bearer ${TOKEN}": None, "Bearer x1y2": NamedSecret,
 	} {
 		require.Equal(t, want, FlagValue([]byte(value)), value)
 	}
@@ -579,6 +585,18 @@ func TestNoSecrets(t *testing.T) {
 		{"5ad83cb367fc48358e759dccff238f46@thread.skype", "5ad83cb367fc48358e759dcczf238f46@thread.skype"},
 		{"jane@xxxxx.com", "jane@xxy.com"},
 		{`"Members@odata.count":2`, `"Members@data.count":2`},
+		{"u=%2Fa%3Fpassword%3D%26user%3Dbob", "u=%2Fa%3Fpassword%3Dhunter2%26user%3Dbob"},
+		{"next=%2Fa%3Ftoken%3Dnull%26x%3D1", "next=%2Fa%3Ftoken%3Dnullx%26x%3D1"},
+		{"u=%3Fpassword%3D%3Chidden%3E", "u=%3Fpassword%3Dhidden1%3E"},
+		{"u=%3Ftoken%3D%24%7BTOKEN%7D%26a", "u=%3Ftoken%3D%7BTOKEN%26a"},
+		{"u=%3Ftoken%3D%25s%26a%3Db", "u=%3Ftoken%3D%25q2%26a%3Db"},
+		{"u=%7B%22password%22%3Anull%7D", "u=%7B%22password%22%3A%22null1%22%7D"},
+		{"u=%3Ftoken%3Dxxxx", "u=%3Ftoken%3D" + strings.Repeat("x", 70) + "1"},
+		{"Cookie: sid=xxxx; lang=<none>", "Cookie: sid=xxxy; lang=<none>"},
+		{"password=%s.", "password=%s.1"},
+		{"password= for user17 from 10.0.0.1", "password= hunter2"},
+		{"password= user=user17", "password= user17, user=bob"},
+		{`["--authorization", "Bearer ${TOKEN}"]`, `["--authorization", "Bearer TOKEN1"]`},
 		{`kube_secret_info{secret="default-token-wjfhf"}`, `kube_secret_info{secret="default-token-wjfhfx"}`},
 	} {
 		require.Equal(t, None, Text([]byte(c.no)), c.no)

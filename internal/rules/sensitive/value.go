@@ -79,7 +79,7 @@ func (c *scanner) named(i, width int, equals bool) finding {
 	if n.ids != 0 {
 		return c.identity(n, v)
 	}
-	if blank > 0 && (equals && !spaced || !equals && isField(s[v:])) { // "password= for x": the value is empty
+	if blank > 0 && (equals && !spaced && !startsGenerated(s[v:]) || !equals && isField(s[v:])) { // "password= for x": the value is empty
 		return finding{}
 	}
 	if quotedKey && !equals {
@@ -122,7 +122,7 @@ func (c *scanner) flag(i int) finding {
 		v++
 	}
 	from, to, ok := quotedValue(s, v)
-	if !ok || anotherFlag(s[from:to]) || c.exempt(unnamed, from, to) {
+	if !ok || anotherFlag(s[from:to]) || c.exempt(unnamed, from, to) || c.withoutCredentials(unnamed, from, to) {
 		return finding{}
 	}
 	return c.secret(unnamed, from, from, to)
@@ -602,6 +602,22 @@ func telling(v []byte) bool {
 // punctuation is the set of characters that may follow a value.
 var punctuation = [256]bool{
 	' ': true, '\t': true, '.': true, ',': true, ':': true, ';': true, '?': true, ')': true, ']': true, '}': true, '>': true,
+}
+
+// startsGenerated reports whether v starts with a word of 6 or more letters and digits, both of them: hunter2.
+func startsGenerated(v []byte) bool {
+	const shortest, longest = 6, 64
+	end := run(v, 0, alnum, longest)
+	if end < shortest || end < len(v) && !is(v[end], stop) || errorPrefixes[string(v[:end])] {
+		return false
+	}
+	letters := 0
+	for _, c := range v[:end] {
+		if is(c, letter) {
+			letters++
+		}
+	}
+	return 0 < letters && letters < end
 }
 
 // isField reports whether v starts with the name and the colon of a field of a
