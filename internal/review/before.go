@@ -138,13 +138,15 @@ func (r *run) repositoryBefore(i int, c *check.Check) (found []identity, ok bool
 	present := make(map[string]bool, len(r.files))
 	changed := []file{}
 	kept := map[string][]any{}
+	var facts []*check.Facts
 	for at, f := range r.files {
 		present[f.path] = true
 		if len(r.since.changes[f.path]) > 0 {
 			changed = append(changed, f)
-		} else if values := r.kept[i][at]; len(values) > 0 {
-			kept[f.path] = values
+			continue
 		}
+		kept[f.path] = r.kept[i][at]
+		facts = append(facts, r.shared[at])
 	}
 	for name := range r.since.before {
 		if !present[name] && skipInside(name) == "" && skipName(name) == "" {
@@ -164,10 +166,14 @@ func (r *run) repositoryBefore(i int, c *check.Check) (found []identity, ok bool
 			return nil, false
 		}
 		kept[f.path] = p.kept[c]
+		facts = append(facts, p.shared)
 		configs = append(configs, p.configs...)
 	}
 	slices.SortStableFunc(configs, func(a, b *configfile.File) int { return cmp.Compare(a.Path, b.Path) })
-	for _, list := range examine(c, inOrder(kept), configs, r.files) {
+	if r.coverageBefore == nil && c.Source != nil { // otherwise, facts are incomplete
+		r.coverageBefore = r.coverageOf(facts, configs)
+	}
+	for _, list := range examine(c, inOrder(kept), configs, r.coverageBefore) {
 		for i := range list {
 			found = append(found, identityOf(&list[i]))
 		}

@@ -98,6 +98,7 @@ func Run(ctx context.Context, opt Options) (*Report, error) {
 		return nil, err
 	}
 	r.files, r.skipped = w.files, w.skipped
+	r.shared = make([]*check.Facts, len(r.files))
 	r.constants = newConstants(root, w.files)
 	r.parser = func() (*treesitter.Parser, error) { return opt.Parser, nil }
 	if opt.Parser == nil {
@@ -167,11 +168,14 @@ type run struct {
 	places  []*place
 	keptN   int
 	kept    []map[int][]any // by check, then file
+	shared  []*check.Facts  // by file
 	limits  map[string]bool
 	configs []*configfile.File
 	size    int // of configs
 	facts   facts
 	earlier map[string]func() *pass // reviews of the committed versions of changed files, by path
+
+	coverage, coverageBefore func() *check.Coverage // of the present state, and of the commit once it is needed
 }
 
 // note adds an error to the report.
@@ -226,6 +230,7 @@ func (r *run) review(ctx context.Context) error {
 		}
 	}
 	slices.SortStableFunc(r.configs, func(a, b *configfile.File) int { return cmp.Compare(a.Path, b.Path) })
+	r.coverage = r.coverageOf(r.shared, r.configs)
 	for i, c := range r.checks {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -380,6 +385,7 @@ type pass struct {
 	found   []check.Finding
 	configs []*configfile.File
 	kept    map[*check.Check][]any
+	shared  *check.Facts
 	traits  trait
 	names   []string // names of services
 
@@ -425,8 +431,9 @@ func (p *pass) sourceFile() {
 			c.Source(p.of(c), uses)
 		}
 	}
+	p.shared = check.FactsOf(uses)
 	if tree.Exhausted() {
-		p.found, p.kept, p.names = nil, nil, nil
+		p.found, p.kept, p.shared, p.names = nil, nil, nil, nil
 		p.run.note(p.file.path, "cannot review the file: "+treesitter.ErrTooComplex.Error())
 	}
 }
@@ -477,6 +484,7 @@ func (p *pass) finish() {
 			r.keptN += len(kept)
 		}
 	}
+	r.shared[p.index] = p.shared
 	if len(p.configs) > 0 && r.size+len(p.source) <= maxConfigBytes {
 		r.configs = append(r.configs, p.configs...)
 		r.size += len(p.source)
@@ -517,7 +525,7 @@ func (r *run) repository(i int, c *check.Check) {
 		kept = append(kept, r.kept[i][file]...)
 	}
 	var places []*place
-	for name, list := range examine(c, kept, r.configs, r.files) {
+	for name, list := range examine(c, kept, r.configs, r.coverage) {
 		source, err := readFile(r.root, name, maxFileSize)
 		if err != nil {
 			r.note(name, "cannot read the file: "+cause(err))
@@ -534,7 +542,7 @@ func (r *run) repository(i int, c *check.Check) {
 }
 
 // examine returns the findings of a check of the whole repository, by file.
-func examine(c *check.Check, kept []any, configs []*configfile.File, files []file) map[string][]check.Finding {
+func examine(c *check.Check, kept []any, configs []*configfile.File, coverage func() *check.Coverage) map[string][]check.Finding {
 	found := map[string][]check.Finding{}
 	n := 0
 	c.Repository(&check.RepositoryPass{
@@ -543,9 +551,16 @@ func examine(c *check.Check, kept []any, configs []*configfile.File, files []fil
 				found[f.File] = append(found[f.File], f)
 			}
 		}, func(any) {}),
-		Kept: kept, Configs: configs, Files: lists.Map(files, func(f file) string { return f.path }),
+		Kept: kept, Configs: configs, Coverage: coverage,
 	})
 	return found
+}
+
+// coverageOf returns a function that returns the instrumentation of the projects, for the checks to share.
+func (r *run) coverageOf(facts []*check.Facts, configs []*configfile.File) func() *check.Coverage {
+	return sync.OnceValue(func() *check.Coverage {
+		return check.CoverageOf(facts, configs, lists.Map(r.files, func(f file) string { return f.path }))
+	})
 }
 
 // report returns the report of a run that has ended.

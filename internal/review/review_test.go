@@ -103,6 +103,18 @@ func at(r *Report) []string {
 	return list
 }
 
+// TestCoverage checks that the checks of a review share the instrumentation of the projects.
+func TestCoverage(t *testing.T) {
+	var got []*check.Coverage
+	c := named("span")
+	c.Repository = func(p *check.RepositoryPass) { got = append(got, p.Coverage()) }
+	other := named("event")
+	other.Repository = c.Repository
+	review(t, Options{Root: tree(t, map[string]string{"a.go": code("span()")}), Checks: []*check.Check{c, other}})
+	require.Len(t, got, 2)
+	require.Same(t, got[0], got[1])
+}
+
 func TestRun(t *testing.T) {
 	dir := tree(t, map[string]string{
 		"b.go":             code("span(\"x\")\nevent()"),

@@ -178,7 +178,8 @@ type RepositoryPass struct {
 	Pass
 	Kept    []any              // the values that the check kept, in the order of paths
 	Configs []*configfile.File // all configuration files, in the order of paths
-	Files   []string           // the paths of all files
+	// Coverage returns the instrumentation of the projects. All checks share it.
+	Coverage func() *Coverage
 }
 
 // All returns the checks in the order of the documentation.

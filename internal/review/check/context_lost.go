@@ -66,30 +66,21 @@ var contextLost = &Check{
 				p.keepLost(u, at, Finding{Subject: name(s.Start), Message: "The span starts a trace of its own although the context of its caller is at hand."})
 			}
 		}
-		keepInstrumentation(p, u)
 	},
 	Repository: func(p *RepositoryPass) {
-		if c := instrumentedBy(p); !c.anywhere && !c.vendor {
-			return // no call is instrumented
-		}
 		for _, k := range p.Kept {
-			if l, ok := k.(lostFact); ok {
-				p.Report(l.finding)
+			if c := p.Coverage(); c.anywhere || c.vendor { // otherwise, no call is instrumented
+				p.Report(k.(Finding))
 			}
 		}
 	},
-	Related: func(kept any) []string {
-		if _, ok := kept.(lostFact); ok {
-			return []string{"telemetry", "otel", "trac", "Trac", "opencensus", "zipkin", "skywalking", "apm", "relic", "entry"}
-		}
-		return nil
+	Related: func(any) []string {
+		return []string{"telemetry", "otel", "trac", "Trac", "opencensus", "zipkin", "skywalking", "apm", "relic", "entry"}
 	},
 }
 
-// lostFact is a finding in a file without spans. It is reported only if the repository uses OpenTelemetry or another tracer.
-type lostFact struct{ finding Finding }
-
-// keepLost reports a finding at a node, or keeps it if the file has no spans.
+// keepLost reports a finding at a node. In a file without spans, it keeps the finding, which is reported only if the
+// repository uses OpenTelemetry or another tracer.
 func (p *Pass) keepLost(u *instrumentation.Uses, n *syntax.Node, f Finding) {
 	if len(u.Spans) > 0 {
 		p.mark(u, n, f)
@@ -97,7 +88,7 @@ func (p *Pass) keepLost(u *instrumentation.Uses, n *syntax.Node, f Finding) {
 	}
 	f.File, f.Symbol = u.File.Path, Symbol(n)
 	f.Start, f.End = place(u.File, n)
-	p.Keep(lostFact{f})
+	p.Keep(f)
 }
 
 // fresh reports whether an expression is a new root context.

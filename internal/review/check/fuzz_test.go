@@ -85,7 +85,8 @@ func FuzzSource(f *testing.F) {
 				c.Source(&pass, u)
 			}
 			if c.Repository != nil {
-				c.Repository(&RepositoryPass{Pass: pass, Kept: kept})
+				coverage := func() *Coverage { return CoverageOf([]*Facts{FactsOf(u)}, nil, nil) }
+				c.Repository(&RepositoryPass{Pass: pass, Kept: kept, Coverage: coverage})
 			}
 		}
 	})

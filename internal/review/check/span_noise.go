@@ -50,15 +50,9 @@ var spanNoise = &Check{
 			}
 			p.At(u, s.Start, Finding{Subject: subject, Message: message, Names: names})
 		}
-		keepInstrumentation(p, u)
 	},
 	Repository: reportRepeated,
-	Related: func(kept any) []string {
-		if _, ok := kept.(repeatedFact); ok {
-			return []string{"telemetry", "otel"}
-		}
-		return nil
-	},
+	Related:    func(any) []string { return []string{"telemetry", "otel"} },
 }
 
 // unitsOfWork are words for units of work that a consumer handles, or for attempts: both are worth a span.

@@ -166,15 +166,8 @@ func mentionsTransport(u *instrumentation.Uses) bool {
 
 // reportRepeated reports the spans that repeat spans of instrumentation.
 func reportRepeated(p *RepositoryPass) {
-	if !slices.ContainsFunc(p.Kept, func(k any) bool { _, ok := k.(repeatedFact); return ok }) {
-		return
-	}
-	covered := instrumentedBy(p)
 	for _, k := range p.Kept {
-		f, ok := k.(repeatedFact)
-		if !ok {
-			continue
-		}
+		f, covered := k.(repeatedFact), p.Coverage()
 		i := covered.of(covered.projects.of(f.file))
 		if !i.all && !slices.ContainsFunc(f.libraries, func(l string) bool {
 			return l == "otelhttp" || slices.ContainsFunc(i.libraries, func(have string) bool { return strings.Contains(have, l) })

@@ -29,32 +29,6 @@ var uninstrumentedServer = &Check{
 		"The check reports one place for each library and service, and a suggestion if the repository does not use OpenTelemetry at all. " +
 		"Instrumentation in a package of the repository counts for the projects that use the package.",
 	Source: func(p *Pass, u *instrumentation.Uses) {
-		keepInstrumentation(p, u)
-		var around []*instrumentation.Span // that calls of clients may be in
-		for _, s := range u.Spans {
-			switch s.Kind {
-			case "server", "consumer", "client":
-				p.Keep(manualFact{u.File.Path, s.Kind})
-			case "", "producer":
-				around = append(around, s)
-			default: // a variable, as in an interceptor for both sides
-				p.Keep(manualFact{u.File.Path, "client"})
-				if u.File.Language == syntax.Go {
-					p.Keep(manualFact{u.File.Path, "server"})
-				}
-			}
-		}
-		if wrapped := wrappedInSpans(u); len(around)+len(wrapped) > 0 {
-			p.Keep(clientFact{u.File.Path, clientsIn(u, around, wrapped)})
-		}
-		if len(u.Spans) > 0 && extracts(u) { // the span of a request without a kind
-			p.Keep(manualFact{u.File.Path, "server"})
-		}
-		for kind, mark := range spanKinds { // also find the kind in an option that a variable holds
-			if mark.Match(u.File.Source) {
-				p.Keep(manualFact{u.File.Path, kind})
-			}
-		}
 		if u.File.ImportsAny("github.com/prometheus/client_golang/prometheus/promhttp", "net/http/pprof", "expvar") {
 			return // a server for operators
 		}
@@ -73,12 +47,8 @@ var uninstrumentedServer = &Check{
 		}
 	},
 	Related: func(kept any) []string {
-		b, ok := kept.(boundaryFact)
-		if !ok {
-			return nil
-		}
 		texts := []string{"telemetry", "otel", "trace", "Trace", "tracing", "zipkin", "skywalking", "apm", "relic", "entry"}
-		if bareServer(b) {
+		if bareServer(kept.(boundaryFact)) {
 			texts = append(texts, "express", "fastify", "koa", "hapi", "nestjs", "gin", "echo", "fiber")
 		}
 		return texts
@@ -86,40 +56,55 @@ var uninstrumentedServer = &Check{
 	Repository: func(p *RepositoryPass) { checkBoundaries(p) },
 }
 
-type (
-	instrumentedFact struct {
-		file      string
-		libraries []string
-	}
-	telemetryFact struct {
-		file, module string
-		vendor       bool // module is the vendor of another tracer
-	}
-	manualFact struct{ file, kind string }
-	clientFact struct {
-		file string
-		used clientUse // in spans
-	}
-	importsFact struct { // modules that may belong to another project of the repository
-		file    string
-		modules []string
-	}
-	boundaryFact struct {
-		file          string
-		start, end    int
-		symbol        string
-		kind, library string
-		client        string // the variable, "" if there is none
-		instrumented  bool
-	}
-)
+type boundaryFact struct {
+	file          string
+	start, end    int
+	symbol        string
+	kind, library string
+	client        string // the variable, "" if there is none
+	instrumented  bool
+}
 
-// keepInstrumentation keeps the facts in a file about the instrumentation of its project.
-func keepInstrumentation(p *Pass, u *instrumentation.Uses) {
-	if len(u.Instrumented) > 0 {
-		p.Keep(instrumentedFact{u.File.Path, u.Instrumented})
+// Facts are the facts in a source file about the instrumentation of its project. Like values that a check keeps, they
+// do not refer to the file's tree or source.
+type Facts struct {
+	file      string
+	libraries []string    // that the file instruments
+	imports   []string    // modules that may belong to another project of the repository
+	telemetry []string    // modules of OpenTelemetry
+	vendors   []string    // of other tracers
+	manual    set         // kinds of spans that the code starts: "server", "consumer"
+	clients   []clientUse // in spans
+}
+
+// FactsOf returns the facts about the instrumentation of a file's project.
+func FactsOf(u *instrumentation.Uses) *Facts {
+	f := &Facts{file: u.File.Path, libraries: u.Instrumented, manual: set{}}
+	unknown := clientUse{any: true}
+	var around []*instrumentation.Span // that calls of clients may be in
+	for _, s := range u.Spans {
+		switch s.Kind {
+		case "server", "consumer":
+			f.manual[s.Kind] = true
+		case "client":
+			f.clients = append(f.clients, unknown)
+		case "", "producer":
+			around = append(around, s)
+		default: // a variable, as in an interceptor for both sides
+			f.clients = append(f.clients, unknown)
+			if u.File.Language == syntax.Go {
+				f.manual["server"] = true
+			}
+		}
 	}
-	var modules []string
+	if wrapped := wrappedInSpans(u); len(around)+len(wrapped) > 0 {
+		f.clients = append(f.clients, clientsIn(u, around, wrapped))
+	}
+	for kind, mark := range spanKinds { // also find the kind in an option that a variable holds
+		if mark.Match(u.File.Source) {
+			f.manual[kind] = true
+		}
+	}
 	for _, i := range u.File.Imports {
 		switch u.File.Language {
 		case syntax.Python:
@@ -130,36 +115,34 @@ func keepInstrumentation(p *Pass, u *instrumentation.Uses) {
 			if !strings.HasPrefix(i.Path, "../") {
 				continue
 			}
+		case syntax.Java:
+			continue
 		}
-		modules = append(modules, i.Path)
+		f.imports = append(f.imports, i.Path)
 	}
-	if len(modules) > 0 && u.File.Language != syntax.Java {
-		p.Keep(importsFact{u.File.Path, modules})
-	}
-	vendor := u.File.ImportsAny(tracingModules...)
 	for _, i := range u.File.Imports {
 		if isTelemetryModule(i.Path) {
-			p.Keep(telemetryFact{file: u.File.Path, module: i.Path})
+			f.telemetry = append(f.telemetry, i.Path)
+			if wrapper.MatchString(i.Path) && !strings.HasPrefix(i.Path, "go.opentelemetry.io/") {
+				f.clients = append(f.clients, unknown)
+			}
 		} else if v, ok := vendorOfImport(u.File.Language, i.Path); ok {
-			p.Keep(telemetryFact{u.File.Path, v, true})
-			vendor = true
+			f.vendors = append(f.vendors, v)
 		}
 	}
-	if !vendor {
-		return
-	}
-	if serverTracing.Match(u.File.Source) {
-		p.Keep(manualFact{u.File.Path, "server"})
+	vendor := len(f.vendors) > 0 || u.File.ImportsAny(tracingModules...)
+	if vendor && serverTracing.Match(u.File.Source) || len(u.Spans) > 0 && extracts(u) { // the span of a request without a kind
+		f.manual["server"] = true
 	}
 	calls := func(of string) bool {
 		return u.File.Root.Has(func(n *syntax.Node) bool {
 			return n.Kind == syntax.Call && strings.HasPrefix(strings.ToLower(name(n)), of)
 		})
 	}
-	if calls("extract") && (calls("startspan") || calls("start_span") || calls("start_active_span") || calls("buildspan")) {
-		p.Keep(manualFact{u.File.Path, "server"})
-		p.Keep(manualFact{u.File.Path, "consumer"})
+	if vendor && calls("extract") && (calls("startspan") || calls("start_span") || calls("start_active_span") || calls("buildspan")) {
+		f.manual["server"], f.manual["consumer"] = true, true
 	}
+	return f
 }
 
 // serverTracing matches the middleware, interceptors and handlers that instrument a server for tracers other than
@@ -223,15 +206,15 @@ var notService = regexp.MustCompile(`(?i)(^|/)(cli|commands?|management|migratio
 
 // instrumentedProject holds the instrumentation of a project.
 type instrumentedProject struct {
-	all       bool            // all libraries are instrumented
-	telemetry bool            // the code uses OpenTelemetry
-	sdk       bool            // of Java. If the code uses only the API, the SDK comes from the agent, which instruments all libraries.
-	libraries []string        // in lower case: instrumented libraries, and modules of OpenTelemetry
-	manual    map[string]bool // kinds of spans that the code starts: "server", "consumer"
+	all       bool     // all libraries are instrumented
+	telemetry bool     // the code uses OpenTelemetry
+	sdk       bool     // of Java. If the code uses only the API, the SDK comes from the agent, which instruments all libraries.
+	libraries []string // in lower case: instrumented libraries, and modules of OpenTelemetry
+	manual    set      // kinds of spans that the code starts: "server", "consumer"
 }
 
-// coverage holds the instrumentation of the projects of a repository.
-type coverage struct {
+// Coverage is the instrumentation of the projects of a repository.
+type Coverage struct {
 	projects *projects
 	of       func(*project) *instrumentedProject
 	anywhere bool                   // the repository uses OpenTelemetry
@@ -239,19 +222,19 @@ type coverage struct {
 	manual   map[string][]clientUse // clients that may have spans, by directory of the code
 }
 
-// ecosystems are the ecosystems of the languages whose imports importsFact has.
+// ecosystems are the ecosystems of the languages whose imports are in Facts.
 var ecosystems = map[syntax.Language]string{
 	syntax.Go: configfile.Go, syntax.JavaScript: configfile.NPM, syntax.TypeScript: configfile.NPM, syntax.Python: configfile.PyPI,
 }
 
-// instrumentedBy returns the instrumentation of the projects of a repository, according to their dependencies, the code
-// and the deployment files.
-func instrumentedBy(p *RepositoryPass) *coverage {
-	ps := projectsOf(p.Configs)
+// CoverageOf returns the instrumentation of the projects of a repository, according to their dependencies, the code and
+// the deployment files. files are the paths of all files. Any of facts may be nil.
+func CoverageOf(facts []*Facts, configs []*configfile.File, files []string) *Coverage {
+	ps := projectsOf(configs)
 	byProject := map[*project]*instrumentedProject{}
 	of := func(at *project) *instrumentedProject {
 		if byProject[at] == nil {
-			i := &instrumentedProject{manual: map[string]bool{}}
+			i := &instrumentedProject{manual: set{}}
 			for _, d := range ps.dependencies(at) {
 				i.module(d.Name, !d.Indirect)
 				for _, vs := range vendors {
@@ -267,42 +250,31 @@ func instrumentedBy(p *RepositoryPass) *coverage {
 	anywhere, vendor := false, false
 	manual := map[string][]clientUse{}
 	imports := map[configfile.Project][]configfile.Import{}
-	graph := configfile.NewGraph(p.Configs, p.Files, func(at configfile.Project) []configfile.Import { return imports[at] })
-	for _, k := range p.Kept {
-		switch k := k.(type) {
-		case importsFact:
-			if at, ok := graph.Of(path.Dir(k.file), ecosystems[syntax.LanguageOf(k.file)]); ok {
-				for _, m := range k.modules {
-					imports[at] = append(imports[at], configfile.Import{File: k.file, Module: m})
-				}
-			}
-		case instrumentedFact:
-			i := of(ps.of(k.file))
-			for _, l := range k.libraries {
-				i.all = i.all || l == "auto"
-				i.libraries = append(i.libraries, strings.ToLower(l))
-			}
-		case telemetryFact:
-			i := of(ps.of(k.file))
-			if k.vendor {
-				i.all = i.all || !slices.Contains(clients, k.module)
-				vendor = true
-				continue
-			}
-			i.telemetry, anywhere = true, true
-			i.module(k.module, true)
-			if wrapper.MatchString(k.module) && !strings.HasPrefix(k.module, "go.opentelemetry.io/") {
-				manual[path.Dir(k.file)] = append(manual[path.Dir(k.file)], clientUse{any: true})
-			}
-		case clientFact:
-			manual[path.Dir(k.file)] = append(manual[path.Dir(k.file)], k.used)
-		case manualFact:
-			if k.kind == "client" {
-				manual[path.Dir(k.file)] = append(manual[path.Dir(k.file)], clientUse{any: true})
-			} else {
-				of(ps.of(k.file)).manual[k.kind] = true
+	graph := configfile.NewGraph(configs, files, func(at configfile.Project) []configfile.Import { return imports[at] })
+	for _, f := range facts {
+		if f == nil { // the file was not parsed
+			continue
+		}
+		dir := path.Dir(f.file)
+		if at, ok := graph.Of(dir, ecosystems[syntax.LanguageOf(f.file)]); ok {
+			for _, m := range f.imports {
+				imports[at] = append(imports[at], configfile.Import{File: f.file, Module: m})
 			}
 		}
+		i := of(ps.of(f.file))
+		for _, l := range f.libraries {
+			i.all = i.all || l == "auto"
+			i.libraries = append(i.libraries, strings.ToLower(l))
+		}
+		for _, m := range f.telemetry {
+			i.telemetry, anywhere = true, true
+			i.module(m, true)
+		}
+		for _, v := range f.vendors {
+			i.all, vendor = i.all || !slices.Contains(clients, v), true
+		}
+		maps.Copy(i.manual, f.manual)
+		manual[dir] = append(manual[dir], f.clients...)
 	}
 	uses, own := map[*project][]*project{}, map[*project]instrumentedProject{}
 	for _, at := range ps.byDirectory {
@@ -327,7 +299,7 @@ func instrumentedBy(p *RepositoryPass) *coverage {
 			of(at).add(own[u])
 		}
 	}
-	for _, f := range p.Configs {
+	for _, f := range configs {
 		for _, d := range f.Dependencies {
 			anywhere = anywhere || isTelemetryModule(strings.ToLower(d.Name)) && !d.Indirect
 		}
@@ -352,35 +324,31 @@ func instrumentedBy(p *RepositoryPass) *coverage {
 	for _, u := range run {
 		of(u).all = true
 	}
-	return &coverage{ps, of, anywhere, vendor, manual}
+	return &Coverage{ps, of, anywhere, vendor, manual}
 }
 
 func checkBoundaries(p *RepositoryPass) {
-	c := instrumentedBy(p)
+	c := p.Coverage()
 	ps, of, anywhere, manual := c.projects, c.of, c.anywhere, c.manual
 	deployed, frameworks := map[*project]bool{}, map[*project]bool{}
+	carry := map[[2]string]bool{} // file and library of servers that are instrumented, possibly in one of two branches
 	for _, f := range p.Configs {
 		if at, known := ps.deploys(f, ""); known && f.Kind == configfile.Dockerfile {
 			deployed[at] = true
 		}
 	}
 	for _, k := range p.Kept {
-		if b, ok := k.(boundaryFact); ok && b.kind == "http server" && !bareServer(b) {
+		b := k.(boundaryFact)
+		if b.kind == "http server" && !bareServer(b) {
 			frameworks[ps.of(b.file)] = true
 		}
-	}
-	carry := map[[2]string]bool{} // file and library of servers that are instrumented, possibly in one of two branches
-	for _, k := range p.Kept {
-		if b, ok := k.(boundaryFact); ok && b.instrumented {
+		if b.instrumented {
 			carry[[2]string{b.file, b.library}] = true
 		}
 	}
 	seen := map[string]bool{}
 	for _, k := range p.Kept {
-		b, ok := k.(boundaryFact)
-		if !ok {
-			continue
-		}
+		b := k.(boundaryFact)
 		at := ps.of(b.file)
 		if bareServer(b) && frameworks[at] { // the server that a framework runs on
 			continue
