@@ -152,10 +152,12 @@ func (p *Pass) Report(f Finding) {
 }
 
 // At reports a finding at a node of a source file.
-func (p *Pass) At(u *instrumentation.Uses, n *syntax.Node, f Finding) {
-	f.File, f.Start, f.End = u.File.Path, n.Start, n.End
-	f.Symbol = cmp.Or(f.Symbol, Symbol(n))
-	p.Report(f)
+func (p *Pass) At(u *instrumentation.Uses, n *syntax.Node, f Finding) { p.Report(f.at(u, n)) }
+
+// at returns the finding with the place of a node.
+func (f Finding) at(u *instrumentation.Uses, n *syntax.Node) Finding {
+	f.File, f.Start, f.End, f.Symbol = u.File.Path, n.Start, n.End, Symbol(n)
+	return f
 }
 
 // Symbol returns the names of the functions and classes around a node, outermost first, separated by dots. It omits the

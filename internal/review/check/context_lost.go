@@ -86,9 +86,7 @@ func (p *Pass) keepLost(u *instrumentation.Uses, n *syntax.Node, f Finding) {
 		p.mark(u, n, f)
 		return
 	}
-	f.File, f.Symbol = u.File.Path, Symbol(n)
-	f.Start, f.End = place(u.File, n)
-	p.Keep(f)
+	p.Keep(f.marked(u, n))
 }
 
 // fresh reports whether an expression is a new root context.

@@ -4,7 +4,6 @@ package check
 
 import (
 	"bytes"
-	"cmp"
 	"iter"
 	"regexp"
 	"slices"
@@ -33,29 +32,27 @@ func name(n *syntax.Node) string {
 	return ""
 }
 
-// place returns the range that a finding about a node marks. For a call in a chain, a().f(...), it begins at f, because
-// f may be on another line than a.
-func place(f *syntax.File, n *syntax.Node) (start, end int) {
-	start, end = n.Start, n.End
-	if n.Kind == syntax.Call && n.Callee().Kind == syntax.Member {
-		c := n.Callee()
-		if at := c.End - len(c.Text); at > start && string(f.Source[at:c.End]) == c.Text && chained(c) {
-			start = at
+// nameStart returns the offset of the name in the callee of a call of a method, otherwise the start of the call.
+func nameStart(f *syntax.File, call *syntax.Node) int {
+	if c := call.Callee(); c.Kind == syntax.Member {
+		if at := c.End - len(c.Text); at > c.Start && string(f.Source[at:c.End]) == c.Text {
+			return at
 		}
 	}
-	return start, end
+	return call.Start
 }
 
-// chained reports whether a member is called on the result of another call.
-func chained(c *syntax.Node) bool { return c.Children[0].Inner(syntax.Member).Kind == syntax.Call }
+// marked is like at. For a call in a chain, a().f(...), the range begins at f, because f may be on another line than a.
+func (f Finding) marked(u *instrumentation.Uses, n *syntax.Node) Finding {
+	f = f.at(u, n)
+	if n.Kind == syntax.Call && n.Callee().Kind == syntax.Member && n.Callee().Children[0].Inner(syntax.Member).Kind == syntax.Call {
+		f.Start = nameStart(u.File, n)
+	}
+	return f
+}
 
 // mark reports a finding at a node. For a call in a chain, it marks only that call.
-func (p *Pass) mark(u *instrumentation.Uses, n *syntax.Node, f Finding) {
-	f.Symbol = cmp.Or(f.Symbol, Symbol(n))
-	f.File = u.File.Path
-	f.Start, f.End = place(u.File, n)
-	p.Report(f)
-}
+func (p *Pass) mark(u *instrumentation.Uses, n *syntax.Node, f Finding) { p.Report(f.marked(u, n)) }
 
 // literal returns the string literal of an expression: the expression itself, or the literal in the definition of a
 // constant of this file. It returns n if there is none.

@@ -40,10 +40,7 @@ var metricUnit = &Check{
 				if i.Unit != nil {
 					p.mark(u, i.Unit, f)
 				} else {
-					f.File = u.File.Path
-					f.Start, f.End = creation(u, i)
-					f.Symbol = Symbol(i.Call)
-					p.Report(f)
+					p.Report(created(u, i, f))
 				}
 			default:
 				f.Message = fmt.Sprintf("The unit `%s` of the metric `%s` is not a UCUM unit%s.", text, f.Subject, unitHint(text, ""))
@@ -56,8 +53,9 @@ var metricUnit = &Check{
 	},
 }
 
-// creation returns the range of the call with the name of an instrument, which is the first call of a builder.
-func creation(u *instrumentation.Uses, i *instrumentation.Instrument) (start, end int) {
+// created returns a finding with the place of the call with the name of an instrument, which is the first call of a
+// builder.
+func created(u *instrumentation.Uses, i *instrumentation.Instrument, f Finding) Finding {
 	n := i.Name.Parent
 	for n != nil && n.Kind != syntax.Call {
 		n = n.Parent
@@ -65,13 +63,9 @@ func creation(u *instrumentation.Uses, i *instrumentation.Instrument) (start, en
 	if n == nil || !n.Within(i.Call) {
 		n = i.Call
 	}
-	c := n.Callee()
-	if c.Kind == syntax.Member {
-		if at := c.End - len(c.Text); at > c.Start && string(u.File.Source[at:c.End]) == c.Text {
-			return at, n.End
-		}
-	}
-	return n.Start, n.End
+	f = f.at(u, n)
+	f.Start, f.Symbol = nameStart(u.File, n), Symbol(i.Call)
+	return f
 }
 
 // unitWords maps words at the end of metric names to units.

@@ -25,45 +25,40 @@ var metricUnitConflict = &Check{
 			if !ok || metric == "" {
 				continue
 			}
-			use := instrumentUse{metric: metric, scope: i.Scope, kind: i.Kind, file: u.File.Path, symbol: Symbol(i.Call)}
+			use := instrumentUse{Finding: created(u, i, Finding{Subject: metric, Names: Names{MetricName: metric, ScopeName: i.Scope}})}
 			use.unit, use.unitKnown = u.Known(i.Unit)
 			use.unitKnown = use.unitKnown || i.Unit == nil && !i.Opaque
-			use.start, use.end = creation(u, i)
 			if i.Kind == "histogram" && !i.Opaque {
 				use.bounds, use.boundsKnown = bounds(u, i.Boundaries)
 			}
 			p.Keep(use)
 		}
 	},
-	Related: func(kept any) []string { return []string{kept.(instrumentUse).metric} },
+	Related: func(kept any) []string { return []string{kept.(instrumentUse).Subject} },
 	Repository: func(p *RepositoryPass) {
 		byName := map[string][]instrumentUse{}
 		var order []string
 		for _, k := range p.Kept {
 			use := k.(instrumentUse)
-			if byName[use.metric] == nil {
-				order = append(order, use.metric)
+			if byName[use.Subject] == nil {
+				order = append(order, use.Subject)
 			}
-			byName[use.metric] = append(byName[use.metric], use)
+			byName[use.Subject] = append(byName[use.Subject], use)
 		}
 		for _, metric := range order {
 			uses := byName[metric]
 			unit := usual(uses, func(i instrumentUse) (string, bool) { return i.unit, i.unitKnown })
 			layout := usual(uses, func(i instrumentUse) (string, bool) { return i.bounds, i.boundsKnown })
 			for _, use := range uses {
-				f := Finding{
-					File: use.file, Start: use.start, End: use.end, Symbol: use.symbol, Subject: metric,
-					Names: Names{MetricName: metric, ScopeName: use.scope},
-				}
 				switch {
 				case use.unitKnown && unit != nil && use.unit != unit.unit:
-					f.Message = fmt.Sprintf("The metric `%s` has the unit %s here and %s in %s.", metric, quoted(use.unit), quoted(unit.unit), unit.file)
+					use.Message = fmt.Sprintf("The metric `%s` has the unit %s here and %s in %s.", metric, quoted(use.unit), quoted(unit.unit), unit.File)
 				case use.boundsKnown && layout != nil && use.bounds != layout.bounds:
-					f.Message = fmt.Sprintf("The histogram `%s` has other bucket boundaries here than in %s.", metric, layout.file)
+					use.Message = fmt.Sprintf("The histogram `%s` has other bucket boundaries here than in %s.", metric, layout.File)
 				default:
 					continue
 				}
-				p.Report(f)
+				p.Report(use.Finding)
 			}
 		}
 	},
@@ -71,10 +66,9 @@ var metricUnitConflict = &Check{
 
 // instrumentUse is the declaration of a metric in one place.
 type instrumentUse struct {
-	metric, scope, kind, file, symbol string
-	unit, bounds                      string
-	unitKnown, boundsKnown            bool
-	start, end                        int
+	Finding
+	unit, bounds           string
+	unitKnown, boundsKnown bool
 }
 
 func quoted(unit string) string {

@@ -39,7 +39,13 @@ var resourceAttributes = &Check{
 				continue
 			}
 			_, named := r.Attributes["service.name"]
-			fact := resourceFact{partial: partialResource(u, r.Node) || !named && (detects || contributes(u, r.Node)), file: u.File.Path, start: r.Node.Start, end: r.Node.End, symbol: Symbol(r.Node), opaque: r.Opaque, javascript: u.File.Language == syntax.JavaScript || u.File.Language == syntax.TypeScript}
+			fact := resourceFact{
+				Finding: Finding{Subject: "resource"}.at(u, r.Node),
+				partial: partialResource(u, r.Node) || !named && (detects || contributes(u, r.Node)), opaque: r.Opaque,
+			}
+			if u.File.Language == syntax.JavaScript || u.File.Language == syntax.TypeScript { // the serviceinstance detector of NodeSDK is enabled by default
+				fact.keys = append(fact.keys, "service.instance.id")
+			}
 			for key, value := range r.Attributes {
 				if former[value] {
 					key = "deployment.environment.name" // semconv-deprecated reports it
@@ -47,7 +53,7 @@ var resourceAttributes = &Check{
 				fact.keys = append(fact.keys, key)
 				text, known := u.Known(value)
 				if key == "service.name" && known {
-					fact.service = text
+					fact.Names.Service = text
 				}
 				if key == "service.criticality" && known && !slices.Contains(criticalities, text) {
 					p.At(u, value, invalidCriticality())
@@ -79,14 +85,10 @@ func formerEnvironments(u *instrumentation.Uses) map[*syntax.Node]bool {
 }
 
 type resourceFact struct {
-	file       string
-	start, end int
-	symbol     string
-	keys       []string
-	service    string // literal service.name
-	opaque     bool
-	javascript bool
-	partial    bool // it does not describe a service
+	Finding // with the literal service.name in Names
+	keys    []string
+	opaque  bool
+	partial bool // it does not describe a service
 }
 
 // benchmarks matches directories of programs that are not services.
@@ -212,17 +214,14 @@ func checkResources(p *RepositoryPass) {
 		if !ok {
 			continue
 		}
-		at := ps.of(f.file)
+		at := ps.of(f.File)
 		s := set(at)
 		s.add(f.keys...)
 		s.all = s.all || f.opaque
-		if f.javascript { // the serviceinstance detector of NodeSDK is enabled by default
-			s.add("service.instance.id")
-		}
 		if !f.partial {
 			facts[at] = append(facts[at], f)
 		}
-		names = append(names, f.service)
+		names = append(names, f.Names.Service)
 	}
 	for _, f := range p.Configs {
 		if f.Kind == configfile.Collector {
@@ -345,11 +344,9 @@ func (p *RepositoryPass) reportCode(facts []resourceFact, keys []string) {
 		}
 	}
 	severity, list := lacks(keys)
-	p.Report(Finding{
-		Severity: severity, File: best.file, Start: best.start, End: best.end, Symbol: best.symbol,
-		Subject: "resource", About: strings.Join(keys, ", "), Names: Names{AttributeKey: keys[0], Service: best.service},
-		Message: fmt.Sprintf("The resource has no %s, and no deployment file of the repository sets it. The deployment may still do so.", list),
-	})
+	best.Severity, best.About, best.Names.AttributeKey = severity, strings.Join(keys, ", "), keys[0]
+	best.Message = fmt.Sprintf("The resource has no %s, and no deployment file of the repository sets it. The deployment may still do so.", list)
+	p.Report(best.Finding)
 }
 
 func (p *RepositoryPass) reportDeployment(d *deployed, keys []string, code bool) {

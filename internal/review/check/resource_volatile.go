@@ -33,7 +33,8 @@ var resourceVolatile = &Check{
 		for _, r := range u.Resources {
 			for _, d := range r.Detectors {
 				if name := detectorName(d); volatileDetectors[name] != "" && !ofOtherSignals(d, functions) {
-					p.Keep(volatileDetector{file: u.File.Path, start: d.Start, end: d.End, symbol: Symbol(d), name: name})
+					message := fmt.Sprintf("The detector `%s` puts %s on the resource of metrics.", name, volatileDetectors[name])
+					p.Keep(Finding{Subject: name, Message: message}.at(u, d))
 				}
 			}
 		}
@@ -47,11 +48,8 @@ var resourceVolatile = &Check{
 			}
 		}
 		for _, k := range p.Kept {
-			if d, ok := k.(volatileDetector); ok && metrics[ps.of(d.file)] {
-				p.Report(Finding{
-					File: d.file, Start: d.start, End: d.end, Symbol: d.symbol, Subject: d.name,
-					Message: fmt.Sprintf("The detector `%s` puts %s on the resource of metrics.", d.name, volatileDetectors[d.name]),
-				})
+			if f, ok := k.(Finding); ok && metrics[ps.of(f.File)] {
+				p.Report(f)
 			}
 		}
 		for _, f := range p.Configs {
@@ -107,13 +105,6 @@ func providersIn(fn *syntax.Node) providers {
 }
 
 type metricsFile string // the path of a file that sets up metrics
-
-type volatileDetector struct {
-	file       string
-	start, end int
-	symbol     string
-	name       string
-}
 
 // volatileDetectors maps detectors of Go, JavaScript, Python and Java to the volatile attributes that they add.
 var volatileDetectors = map[string]string{

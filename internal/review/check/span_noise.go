@@ -35,20 +35,20 @@ var spanNoise = &Check{
 				named = spanName(u, s)
 				subject = shown(u, named, s.Name)
 			}
-			names := Names{SpanName: named, ScopeName: s.Scope}
-			message := ""
+			f := Finding{Subject: subject, Names: Names{SpanName: named, ScopeName: s.Scope}}
 			switch {
 			case s.Kind == "" && s.Name != nil && inLoop(s):
-				message = "The loop starts a span in each round."
+				f.Message = "The loop starts a span in each round."
 			case s.Kind == "" && pureHelper(fn, s):
-				message = "The function of the span only computes."
+				f.Message = "The function of the span only computes."
 			default:
 				if libraries := repeats(u, s); libraries != nil {
-					p.Keep(repeatedFact{u.File.Path, s.Start.Start, s.Start.End, Symbol(s.Start), subject, names, libraries})
+					f.Message = "The span repeats the span of an instrumented call."
+					p.Keep(repeatedFact{f.at(u, s.Start), libraries})
 				}
 				continue
 			}
-			p.At(u, s.Start, Finding{Subject: subject, Message: message, Names: names})
+			p.At(u, s.Start, f)
 		}
 	},
 	Repository: reportRepeated,

@@ -13,12 +13,8 @@ import (
 // repeatedFact is a span around a single call of a client. It repeats the span of the client if the client is
 // instrumented.
 type repeatedFact struct {
-	file       string
-	start, end int
-	symbol     string
-	subject    string
-	names      Names
-	libraries  []string // words of the instrumentation that covers the call
+	Finding
+	libraries []string // words of the instrumentation that covers the call
 }
 
 // callWords are words in span names that describe the call of a client and not its purpose.
@@ -168,15 +164,12 @@ func mentionsTransport(u *instrumentation.Uses) bool {
 func reportRepeated(p *RepositoryPass) {
 	for _, k := range p.Kept {
 		f, covered := k.(repeatedFact), p.Coverage()
-		i := covered.of(covered.projects.of(f.file))
+		i := covered.of(covered.projects.of(f.File))
 		if !i.all && !slices.ContainsFunc(f.libraries, func(l string) bool {
 			return l == "otelhttp" || slices.ContainsFunc(i.libraries, func(have string) bool { return strings.Contains(have, l) })
 		}) {
 			continue
 		}
-		p.Report(Finding{
-			File: f.file, Start: f.start, End: f.end, Symbol: f.symbol, Subject: f.subject, Names: f.names,
-			Message: "The span repeats the span of an instrumented call.",
-		})
+		p.Report(f.Finding)
 	}
 }

@@ -40,7 +40,10 @@ var uninstrumentedServer = &Check{
 					continue
 				}
 				p.Keep(boundaryFact{
-					file: u.File.Path, start: b.Node.Start, end: b.Node.End, symbol: Symbol(b.Node),
+					Finding: Finding{
+						Subject: b.Kind + " " + b.Library, About: b.Library,
+						Message: fmt.Sprintf("Nothing instruments this %s (`%s`).", b.Kind, b.Library),
+					}.at(u, b.Node),
 					kind: b.Kind, library: b.Library, instrumented: b.Instrumented, client: assignedTo(b.Node),
 				})
 			}
@@ -57,9 +60,7 @@ var uninstrumentedServer = &Check{
 }
 
 type boundaryFact struct {
-	file          string
-	start, end    int
-	symbol        string
+	Finding
 	kind, library string
 	client        string // the variable, "" if there is none
 	instrumented  bool
@@ -340,16 +341,16 @@ func checkBoundaries(p *RepositoryPass) {
 	for _, k := range p.Kept {
 		b := k.(boundaryFact)
 		if b.kind == "http server" && !bareServer(b) {
-			frameworks[ps.of(b.file)] = true
+			frameworks[ps.of(b.File)] = true
 		}
 		if b.instrumented {
-			carry[[2]string{b.file, b.library}] = true
+			carry[[2]string{b.File, b.library}] = true
 		}
 	}
 	seen := map[string]bool{}
 	for _, k := range p.Kept {
 		b := k.(boundaryFact)
-		at := ps.of(b.file)
+		at := ps.of(b.File)
 		if bareServer(b) && frameworks[at] { // the server that a framework runs on
 			continue
 		}
@@ -363,26 +364,22 @@ func checkBoundaries(p *RepositoryPass) {
 			continue
 		}
 		id := at.dir + " " + b.kind + " " + b.library
-		if carry[[2]string{b.file, b.library}] || seen[id] || notProduction.MatchString(b.file) || notService.MatchString(b.file) {
+		if carry[[2]string{b.File, b.library}] || seen[id] || notProduction.MatchString(b.File) || notService.MatchString(b.File) {
 			continue
 		}
 		i := of(at)
-		severity := Medium
 		switch {
-		case i.all || (i.telemetry || anywhere || c.vendor) && !i.sdk && strings.HasSuffix(b.file, ".java") || i.covers(b.library, b.kind) || b.kind == "database client" && slices.ContainsFunc(manual[path.Dir(b.file)], func(c clientUse) bool { return c.uses(b) }):
+		case i.all || (i.telemetry || anywhere || c.vendor) && !i.sdk && strings.HasSuffix(b.File, ".java") || i.covers(b.library, b.kind) || b.kind == "database client" && slices.ContainsFunc(manual[path.Dir(b.File)], func(c clientUse) bool { return c.uses(b) }):
 			continue
 		case !i.telemetry && !anywhere:
 			if b.kind == "database client" || seen["none "+at.dir] {
 				continue
 			}
-			severity = Suggestion
+			b.Severity = Suggestion
 			seen["none "+at.dir] = true
 		}
 		seen[id] = true
-		p.Report(Finding{
-			Severity: severity, File: b.file, Start: b.start, End: b.end, Symbol: b.symbol, Subject: b.kind + " " + b.library, About: b.library,
-			Message: fmt.Sprintf("Nothing instruments this %s (`%s`).", b.kind, b.library),
-		})
+		p.Report(b.Finding)
 	}
 }
 
