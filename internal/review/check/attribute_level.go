@@ -20,29 +20,24 @@ var attributeLevel = &Check{
 	Fix: "Set attributes of the process, such as `service.name` or `host.name`, on the resource of the SDK, and attributes of an operation, " +
 		"such as `http.route`, on its span.",
 	Source: func(p *Pass, u *instrumentation.Uses) {
-		for i := range u.Attributes {
-			a := &u.Attributes[i]
-			key, ok := u.Key(a.Key)
-			if !ok {
-				continue
-			}
-			r := semconv.Find([]byte(key))
+		for _, a := range u.Attributes {
+			r := semconv.Find([]byte(a.Name))
 			var message string
 			switch a.On {
 			case instrumentation.OnResource:
 				if !r.MisplacedOnResource() || r.Deprecated {
 					continue
 				}
-				message = fmt.Sprintf("The conventions do not place `%s` on resources.", key)
+				message = fmt.Sprintf("The conventions do not place `%s` on resources.", a.Name)
 			case instrumentation.OnSpan, instrumentation.OnLog:
 				if !r.MisplacedOnRecord() && (a.On != instrumentation.OnSpan || r.Levels != semconv.Resource|semconv.Log) || r.Deprecated {
 					continue
 				}
-				message = fmt.Sprintf("The conventions place `%s` on resources, not on a %s.", key, a.On)
+				message = fmt.Sprintf("The conventions place `%s` on resources, not on a %s.", a.Name, a.On)
 			default:
 				continue
 			}
-			p.mark(u, a.Node, Finding{Subject: key, Message: message, Names: attributeNames(u, a, key)})
+			p.mark(u, a.Node, Finding{Subject: a.Name, Message: message, Names: attributeNames(u, a)})
 		}
 	},
 }

@@ -97,9 +97,9 @@ func rename(u *instrumentation.Uses, n *syntax.Node, to string) []Edit {
 	return []Edit{{Start: n.Start + 1, End: n.End - 1, Text: to}}
 }
 
-// renameTelemetry returns the edit that renames an attribute or metric where its key or name is defined. all yields the
-// keys or names in the file. It returns nil for a constant that has other uses, or that other files may use.
-func (p *Pass) renameTelemetry(u *instrumentation.Uses, n *syntax.Node, to string, all iter.Seq[*syntax.Node]) []Edit {
+// renameTelemetry returns the edit that renames an attribute or metric where its key or name is defined. all returns the
+// keys or names in a file. It returns nil for a constant that has other uses, or that other files may use.
+func (p *Pass) renameTelemetry(u *instrumentation.Uses, n *syntax.Node, to string, all func(*instrumentation.Uses) []*syntax.Node) []Edit {
 	at, names := trace(u, n)
 	if len(names) == 0 {
 		return rename(u, at, to)
@@ -108,7 +108,7 @@ func (p *Pass) renameTelemetry(u *instrumentation.Uses, n *syntax.Node, to strin
 		return nil
 	}
 	uses := map[*syntax.Node]bool{}
-	for key := range all {
+	for _, key := range all(u) {
 		_, names := trace(u, key)
 		for _, name := range names {
 			uses[name] = true

@@ -25,21 +25,19 @@ var metricAttributeUnbounded = &Check{
 		"The check reports a suggestion for ids of objects that may be few in number.",
 	Fixable: true,
 	Source: func(p *Pass, u *instrumentation.Uses) {
-		for i := range u.Attributes {
-			a := &u.Attributes[i]
+		for _, a := range u.Attributes {
 			if a.On != instrumentation.OnMetric {
 				continue
 			}
-			key, _ := u.Key(a.Key)
-			kind, severity := unbounded(u, a, key)
+			kind, severity := unbounded(u, a)
 			if kind == "" {
 				continue
 			}
-			subject := shown(u, key, a.Key)
+			subject := shown(u, a.Name, a.Key)
 			f := Finding{
 				Severity: severity, Subject: subject,
 				Message: fmt.Sprintf("The metric attribute `%s` holds %s.", subject, kind),
-				Names:   attributeNames(u, a, key),
+				Names:   attributeNames(u, a),
 			}
 			if severity == "" {
 				f.Fix = p.removeAttribute(u, a)
@@ -65,17 +63,17 @@ var (
 
 // unbounded returns the kind of an unbounded value of a metric attribute, and the severity, "" for that of the check.
 // For a bounded value, the kind is "".
-func unbounded(u *instrumentation.Uses, a *instrumentation.Attribute, key string) (string, Severity) {
+func unbounded(u *instrumentation.Uses, a *instrumentation.Attribute) (string, Severity) {
 	if a.Value == nil || flags[strings.ToLower(name(a.Node))] || constant(u, a.Value) || packageValue(u, a.Value) || routeTemplate(u, a.Value) {
 		return "", ""
 	}
 	if kind := unboundedValue(u, a.Value, 4); kind != "" {
 		return kind, ""
 	}
-	if r, ok := semconv.Lookup([]byte(key)); ok && r.Levels&(semconv.Metric|semconv.Resource) != 0 || hides(u, a.Value) && !idLike(a.Value) {
+	if r, ok := semconv.Lookup([]byte(a.Name)); ok && r.Levels&(semconv.Metric|semconv.Resource) != 0 || hides(u, a.Value) && !idLike(a.Value) {
 		return "", ""
 	}
-	if kind, severity := unboundedName(words(key)); kind != "" {
+	if kind, severity := unboundedName(words(a.Name)); kind != "" {
 		return kind, severity
 	}
 	return unboundedName(valueWords(a.Value))

@@ -55,7 +55,7 @@ func (p *Pass) moveUnit(u *instrumentation.Uses, i *instrumentation.Instrument, 
 	if short == "" {
 		return nil
 	}
-	edits := p.renameTelemetry(u, i.Name, short, metricNames(u))
+	edits := p.renameTelemetry(u, i.Name, short, metricNames)
 	if given || edits == nil {
 		return edits
 	}

@@ -75,9 +75,8 @@ var resourceAttributes = &Check{
 // deployment.environment.name before version 1.27 of the conventions. semconv-deprecated reports these keys.
 func formerEnvironments(u *instrumentation.Uses) map[*syntax.Node]bool {
 	values := map[*syntax.Node]bool{}
-	for i := range u.Attributes {
-		a := &u.Attributes[i]
-		if key, ok := u.Key(a.Key); ok && key == "deployment.environment" && literal(u, a.Key).Kind == syntax.String {
+	for _, a := range u.Attributes {
+		if a.Name == "deployment.environment" && literal(u, a.Key).Kind == syntax.String {
 			values[a.Value] = true
 		}
 	}

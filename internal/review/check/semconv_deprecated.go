@@ -6,12 +6,12 @@ import (
 	"bytes"
 	"fmt"
 	"go/token"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
 
+	"assay/internal/lists"
 	"assay/internal/review/instrumentation"
 	"assay/internal/review/syntax"
 	"assay/internal/rules/semconv"
@@ -48,15 +48,12 @@ var semconvDeprecated = &Check{
 			p.mark(u, at, f)
 		}
 		sent := map[sentKey]bool{}
-		for i := range u.Attributes {
-			if key, ok := u.Key(u.Attributes[i].Key); ok {
-				sent[sentKey{u.Attributes[i].Key.Enclosing(syntax.Func), u.Attributes[i].On == instrumentation.OnMetric, key}] = true
-			}
+		for _, a := range u.Attributes {
+			sent[sentKey{a.Key.Enclosing(syntax.Func), a.On == instrumentation.OnMetric, a.Name}] = a.Name != ""
 		}
-		for i := range u.Attributes {
-			a := &u.Attributes[i]
-			key, ok := u.Key(a.Key)
-			if !ok || !deprecatedKey(key) || u.SharedKey(a.Key) {
+		for _, a := range u.Attributes {
+			key := a.Name
+			if !deprecatedKey(key) || u.SharedKey(a.Key) {
 				continue // a shared key is reported where it is defined
 			}
 			if _, known := u.Known(a.Key); !known && literal(u, a.Key).Kind != syntax.String {
@@ -68,7 +65,7 @@ var semconvDeprecated = &Check{
 			}) {
 				continue // both are sent during a migration
 			}
-			report(a.Key, "attribute", key, successor, attributeNames(u, a, key), func() []Edit { return p.renameAttribute(u, a, key, successor) })
+			report(a.Key, "attribute", key, successor, attributeNames(u, a), func() []Edit { return p.renameAttribute(u, a, key, successor) })
 		}
 		reads := sync.OnceValue(func() map[string]bool { return onlyReads(u) })
 		for _, n := range u.Keys {
@@ -78,7 +75,7 @@ var semconvDeprecated = &Check{
 					if newValues[key] != nil {
 						return nil // the values, which change as well, are unknown
 					}
-					return p.renameTelemetry(u, n, successor, keys(u))
+					return p.renameTelemetry(u, n, successor, keys)
 				})
 			}
 		}
@@ -104,7 +101,7 @@ var semconvDeprecated = &Check{
 					if unitChanges[metric] {
 						return nil
 					}
-					return p.renameTelemetry(u, i.Name, m.Successor, metricNames(u))
+					return p.renameTelemetry(u, i.Name, m.Successor, metricNames)
 				})
 			}
 		}
@@ -163,7 +160,7 @@ var readers = setOf("get is has contains equals find lookup read value")
 // renameAttribute returns the edits that rename an attribute, and that replace its value if the successor has another
 // one for it. It returns nil if the value to set is unknown.
 func (p *Pass) renameAttribute(u *instrumentation.Uses, a *instrumentation.Attribute, key, successor string) []Edit {
-	edits := p.renameTelemetry(u, a.Key, successor, keys(u))
+	edits := p.renameTelemetry(u, a.Key, successor, keys)
 	values := newValues[key]
 	if values == nil || edits == nil {
 		return edits
@@ -202,31 +199,14 @@ var newValues = map[string]map[string]string{
 	"rpc.system":          {"apache_dubbo": "dubbo", "connect_rpc": "connectrpc"},
 }
 
-// keys yields the keys of attributes.
-func keys(u *instrumentation.Uses) iter.Seq[*syntax.Node] {
-	return func(yield func(*syntax.Node) bool) {
-		for i := range u.Attributes {
-			if !yield(u.Attributes[i].Key) {
-				return
-			}
-		}
-		for _, n := range u.Keys {
-			if !yield(n) {
-				return
-			}
-		}
-	}
+// keys returns the keys of attributes.
+func keys(u *instrumentation.Uses) []*syntax.Node {
+	return append(lists.Map(u.Attributes, func(a *instrumentation.Attribute) *syntax.Node { return a.Key }), u.Keys...)
 }
 
-// metricNames yields the names of metrics.
-func metricNames(u *instrumentation.Uses) iter.Seq[*syntax.Node] {
-	return func(yield func(*syntax.Node) bool) {
-		for _, i := range u.Instruments {
-			if !yield(i.Name) {
-				return
-			}
-		}
-	}
+// metricNames returns the names of metrics.
+func metricNames(u *instrumentation.Uses) []*syntax.Node {
+	return lists.Map(u.Instruments, func(i *instrumentation.Instrument) *syntax.Node { return i.Name })
 }
 
 // earlier maps names that are no longer in the registry to their successors, according to the schema files and

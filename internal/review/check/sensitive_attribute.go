@@ -23,22 +23,19 @@ var sensitiveAttribute = &Check{
 	Fix:     "Remove the attribute, or record an opaque id, such as `user.id`, a hash, or whether the value is present. Rotate a credential that has been recorded.",
 	Fixable: true,
 	Source: func(p *Pass, u *instrumentation.Uses) {
-		for i := range u.Attributes {
-			a := &u.Attributes[i]
-			key, _ := u.Key(a.Key)
-			what := sensitiveAttributeValue(u, a, key)
+		for _, a := range u.Attributes {
+			what := sensitiveAttributeValue(u, a)
 			if what == "" {
 				continue
 			}
-			subject := key
-			if sensitive.Key([]byte(key)) != sensitive.None {
-				subject = ""
+			subject := shown(u, a.Name, a.Key)
+			if sensitive.Key([]byte(a.Name)) != sensitive.None {
+				subject = brief(u, a.Key)
 			}
-			subject = shown(u, subject, a.Key)
 			p.mark(u, a.Node, Finding{
 				Subject: subject,
 				Message: fmt.Sprintf("The %s attribute `%s` holds %s.", a.On, subject, what),
-				Names:   attributeNames(u, a, key),
+				Names:   attributeNames(u, a),
 				Fix:     p.removeAttribute(u, a),
 			})
 		}
@@ -49,7 +46,8 @@ var sensitiveAttribute = &Check{
 var flags = setOf("bool boolean float64 double boolkey doublekey booleankey boolslice")
 
 // sensitiveAttributeValue returns the kind of sensitive data in the value of an attribute, "" for none.
-func sensitiveAttributeValue(u *instrumentation.Uses, a *instrumentation.Attribute, key string) string {
+func sensitiveAttributeValue(u *instrumentation.Uses, a *instrumentation.Attribute) string {
+	key := a.Name
 	if flags[strings.ToLower(name(a.Node))] || a.Key.Kind == syntax.Call && flags[strings.ToLower(name(a.Key))] {
 		return ""
 	}
@@ -108,8 +106,8 @@ func unrelatedToken(n *syntax.Node) bool {
 }
 
 // attributeNames returns the names in the telemetry of an attribute.
-func attributeNames(u *instrumentation.Uses, a *instrumentation.Attribute, key string) Names {
-	n := Names{AttributeKey: key}
+func attributeNames(u *instrumentation.Uses, a *instrumentation.Attribute) Names {
+	n := Names{AttributeKey: a.Name}
 	if a.Span != nil {
 		n.SpanName, n.ScopeName = spanName(u, a.Span), a.Span.Scope
 	}

@@ -846,6 +846,15 @@ func (f *finder) addInstrument(i *Instrument) {
 // maxAttributes limits the attributes of a file: many calls may share a variable with many attributes.
 const maxAttributes = 50_000
 
+// set adds an attribute, unless an invalid call has no key.
+func (f *finder) set(a Attribute) {
+	if a.Key == nil {
+		return
+	}
+	a.Name, _ = f.Key(a.Key)
+	f.Attributes = append(f.Attributes, &a)
+}
+
 // pairs adds the attributes of an object literal or of a variable that holds one. a has their target.
 func (f *finder) pairs(object *syntax.Node, a Attribute) {
 	if len(f.Attributes) > maxAttributes {
@@ -863,7 +872,7 @@ func (f *finder) pairs(object *syntax.Node, a Attribute) {
 		for _, p := range object.Args() {
 			if p.Kind == syntax.Argument {
 				a.Node, a.Key, a.Value = p, &syntax.Node{Kind: syntax.String, Start: p.Start, End: p.Start + len(p.Text), Text: p.Text, Parent: p}, p.Value()
-				f.Attributes = append(f.Attributes, a)
+				f.set(a)
 			}
 		}
 		return
@@ -876,7 +885,7 @@ func (f *finder) pairs(object *syntax.Node, a Attribute) {
 			continue
 		}
 		a.Node, a.Key, a.Value = p, p.Children[0], p.Value()
-		f.Attributes = append(f.Attributes, a)
+		f.set(a)
 	}
 }
 
@@ -885,7 +894,7 @@ func (f *finder) elements(object *syntax.Node, a Attribute) {
 	for n := range f.assignedElements(object) {
 		if key := n.Children[0].Children[1]; key.Kind == syntax.String {
 			a.Node, a.Key, a.Value = n, key, n.Value()
-			f.Attributes = append(f.Attributes, a)
+			f.set(a)
 		}
 	}
 }
@@ -932,7 +941,7 @@ func (f *finder) attributeObjects() {
 	for n := range f.File.Root.All() {
 		if n.Kind == syntax.Assign && n.Text == "=" && len(n.Children) == 2 && !known[n] { // spanAttributes["k"] = v
 			if t := n.Children[0]; t.Kind == syntax.Index && len(t.Children) == 2 && t.Children[1].Kind == syntax.String && attributesName(name(t.Children[0])) {
-				f.Attributes = append(f.Attributes, Attribute{Node: n, Key: t.Children[1], Value: n.Value()})
+				f.set(Attribute{Node: n, Key: t.Children[1], Value: n.Value()})
 			}
 		}
 		if n.Kind != syntax.Object || known[n] || n.Parent == nil {

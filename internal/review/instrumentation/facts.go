@@ -3,7 +3,6 @@
 package instrumentation
 
 import (
-	"slices"
 	"strings"
 
 	"assay/internal/review/syntax"
@@ -14,7 +13,7 @@ type Uses struct {
 	File        *syntax.File
 	Spans       []*Span
 	Renames     []*syntax.Node // names that are set on started spans
-	Attributes  []Attribute
+	Attributes  []*Attribute
 	Keys        []*syntax.Node // strings that are converted to attribute keys and are not in Attributes
 	Instruments []*Instrument
 	Logs        []Log
@@ -89,6 +88,7 @@ type Attribute struct {
 	On         Target
 	Node       *syntax.Node // the code that an edit removes with the attribute: an argument, a pair, or a call
 	Key        *syntax.Node // never nil
+	Name       string       // the key, "" if it is unknown
 	Value      *syntax.Node // nil if it is not visible
 	Span       *Span        // nil if unknown
 	Instrument *Instrument  // nil if unknown
@@ -163,7 +163,6 @@ func Find(f *syntax.File, packages Packages) *Uses {
 	case syntax.Java:
 		findJava(u)
 	}
-	u.Attributes = slices.DeleteFunc(u.Attributes, func(a Attribute) bool { return a.Key == nil }) // from invalid calls
 	return u
 }
 

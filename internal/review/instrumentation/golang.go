@@ -521,7 +521,7 @@ func (g golang) attribute(n *syntax.Node) {
 	}
 	a := Attribute{Node: n, Key: key, Value: value}
 	g.target(&a, n)
-	g.Attributes = append(g.Attributes, a)
+	g.set(a)
 }
 
 // target sets the target of an attribute, from the call around it or the uses of the variable that holds it.

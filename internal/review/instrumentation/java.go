@@ -69,7 +69,7 @@ func (j java) unset() {
 			j.attributes(n, Attribute{})
 		case m == "put" && len(n.Args()) == 2 && !known[n]:
 			if _, root := chain(n); root != nil && root.Kind == syntax.Name && root.Text == "Attributes" {
-				j.Attributes = append(j.Attributes, Attribute{Node: n, Key: n.Arg(0), Value: n.Arg(1)})
+				j.set(Attribute{Node: n, Key: n.Arg(0), Value: n.Arg(1)})
 			}
 		}
 	}
@@ -153,7 +153,7 @@ func (j java) build(n *syntax.Node) {
 				s.Context = c.Arg(0)
 			case "setAttribute":
 				if len(c.Args()) == 2 && len(j.Attributes) <= maxAttributes {
-					j.Attributes = append(j.Attributes, Attribute{On: OnSpan, Node: c, Key: c.Arg(0), Value: c.Arg(1), Span: s})
+					j.set(Attribute{On: OnSpan, Node: c, Key: c.Arg(0), Value: c.Arg(1), Span: s})
 				}
 			case "setAllAttributes":
 				j.attributes(c.Arg(0), Attribute{On: OnSpan, Span: s})
@@ -220,7 +220,7 @@ func (j java) annotation(n *syntax.Node) {
 		j.Spans = append(j.Spans, s)
 	case name.Text == "SpanAttribute" && a.Kind == syntax.Call:
 		if key := cmp.Or(a.Arg(0), a.Named("value")); key != nil {
-			j.Attributes = append(j.Attributes, Attribute{On: OnSpan, Node: n, Key: key, Value: owner})
+			j.set(Attribute{On: OnSpan, Node: n, Key: key, Value: owner})
 		}
 	}
 }
@@ -239,11 +239,11 @@ func (j java) attributes(n *syntax.Node, a Attribute) {
 		case m == "of" && recv != nil && recv.Text == "Attributes":
 			for i := 0; i+1 < len(args); i += 2 {
 				a.Node, a.Key, a.Value = args[i], args[i], args[i+1]
-				j.Attributes = append(j.Attributes, a)
+				j.set(a)
 			}
 		case m == "put" && len(args) >= 2:
 			a.Node, a.Key, a.Value = c, args[0], args[1]
-			j.Attributes = append(j.Attributes, a)
+			j.set(a)
 		}
 	}
 }
@@ -280,7 +280,7 @@ func (j java) call(n *syntax.Node) {
 		}
 	case "setAttribute":
 		if len(n.Args()) == 2 && j.isSpan(recv) && !j.isBuilder(recv) {
-			j.Attributes = append(j.Attributes, Attribute{On: OnSpan, Node: n, Key: n.Arg(0), Value: n.Arg(1), Span: j.spanOf(recv)})
+			j.set(Attribute{On: OnSpan, Node: n, Key: n.Arg(0), Value: n.Arg(1), Span: j.spanOf(recv)})
 		}
 	case "updateName":
 		j.rename(recv, n.Arg(0))
@@ -355,8 +355,8 @@ func (j java) setup(n, recv *syntax.Node, name string) {
 		j.attributes(a, Attribute{On: OnResource})
 		r.Opaque = len(j.Attributes) == from
 		for _, a := range j.Attributes[from:] {
-			if key, ok := j.Key(a.Key); ok {
-				r.Attributes[key] = a.Value
+			if a.Name != "" {
+				r.Attributes[a.Name] = a.Value
 			} else {
 				r.Opaque = true
 			}

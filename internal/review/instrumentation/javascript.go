@@ -315,7 +315,7 @@ func (j javaScript) call(n *syntax.Node) {
 		}
 	case "setAttribute":
 		if j.isSpan(recv) && len(n.Args()) == 2 {
-			j.Attributes = append(j.Attributes, Attribute{On: OnSpan, Node: n, Key: n.Arg(0), Value: n.Arg(1), Span: j.spanOf(recv)})
+			j.set(Attribute{On: OnSpan, Node: n, Key: n.Arg(0), Value: n.Arg(1), Span: j.spanOf(recv)})
 		}
 	case "updateName":
 		j.rename(recv, n.Arg(0))

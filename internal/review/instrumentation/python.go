@@ -212,7 +212,7 @@ func (p python) call(n *syntax.Node) {
 	switch name {
 	case "set_attribute":
 		if p.isSpan(recv) && argument(n, 1, "value") != nil {
-			p.Attributes = append(p.Attributes, Attribute{On: OnSpan, Node: n, Key: argument(n, 0, "key"), Value: argument(n, 1, "value"), Span: p.spanOf(recv)})
+			p.set(Attribute{On: OnSpan, Node: n, Key: argument(n, 0, "key"), Value: argument(n, 1, "value"), Span: p.spanOf(recv)})
 		}
 	case "update_name":
 		p.rename(recv, argument(n, 0, "name"))
