@@ -42,19 +42,15 @@ func (r *running) evaluate(n *syntax.Node) any {
 		if f, err := strconv.ParseFloat(text, 64); err == nil {
 			return f
 		}
-	case syntax.Name:
+	case syntax.Name, syntax.Member:
 		if n.Text == "TYPE_CHECKING" {
 			return false
 		}
-		if r.before == nil || r.changes[n.Text] || r.before.words[n.Text] {
+		if n.Kind == syntax.Member || r.before == nil || r.changes[n.Text] || r.before.words[n.Text] {
 			return nil
 		}
 		if v := r.Value(n); v != nil {
 			return r.constant(v)
-		}
-	case syntax.Member:
-		if n.Text == "TYPE_CHECKING" {
-			return false
 		}
 	case syntax.Call:
 		if name := n.Callee(); name.Kind == syntax.Name && len(n.Children) == 2 && slices.Contains([]string{"range", "bool", "Boolean"}, name.Text) {
@@ -100,24 +96,18 @@ func unary(operator string, x any) any {
 func (r *running) binary(n *syntax.Node) any {
 	x, y := r.constant(n.Children[0]), r.constant(n.Children[1])
 	switch n.Text {
-	case "&&", "and":
-		switch {
-		case truth(x) == no:
-			return x
-		case truth(x) == yes:
-			return y
-		case truth(y) == no:
-			return false // x or y, but both count as false
+	case "&&", "and", "||", "or":
+		deciding := no
+		if n.Text == "||" || n.Text == "or" {
+			deciding = yes
 		}
-		return nil
-	case "||", "or":
 		switch {
-		case truth(x) == yes:
+		case truth(x) == deciding:
 			return x
-		case truth(x) == no:
+		case truth(x) != unknown:
 			return y
-		case truth(y) == yes:
-			return true
+		case truth(y) == deciding:
+			return deciding == yes // x or y, but both count the same
 		}
 		return nil
 	case "==", "===", "is":

@@ -117,15 +117,31 @@ func valueWords(n *syntax.Node) []string {
 	return nil
 }
 
+// unboundedNames are the last words of names of unbounded values.
+var unboundedNames = []struct {
+	words  set
+	before set // one of the words before it, nil for any
+	kind   string
+}{
+	{setOf("userid orderid requestid sessionid customerid traceid spanid transactionid messageid correlationid"), nil, "an id"},
+	{setOf("email emailaddress"), nil, "an e-mail address"},
+	{setOf("target path"), setOf("http url request uri"), "a URL"},
+	{setOf("timestamp"), nil, "a timestamp"},
+	{setOf("ip addr address ipaddress"), remote, "the address of a client"},
+	{setOf("useragent"), nil, "a user agent"},
+	{setOf("agent"), setOf("user"), "a user agent"},
+	{setOf("original"), setOf("user agent"), "a user agent"},
+	{setOf("stacktrace"), nil, "a message"},
+	{setOf("message msg"), setOf("error err exception status"), "a message"},
+	{setOf("statement text"), setOf("db query sql"), "a query"},
+}
+
 // unboundedName returns the kind of an unbounded value by the words of its name.
 func unboundedName(w []string) (string, Severity) {
 	if len(w) == 0 || hidingWords.any(w[:len(w)-1]) {
 		return "", ""
 	}
-	before := ""
-	if len(w) > 1 {
-		before = w[len(w)-2]
-	}
+	before := last(w[:len(w)-1])
 	switch l := last(w); l {
 	case "id", "ids":
 		switch {
@@ -135,46 +151,24 @@ func unboundedName(w []string) (string, Severity) {
 			return "", ""
 		}
 		return "an id", Suggestion
-	case "userid", "orderid", "requestid", "sessionid", "customerid", "traceid", "spanid", "transactionid", "messageid", "correlationid":
-		return "an id", ""
 	case "uuid", "guid":
 		if fewIDs[before] {
 			return "", ""
 		}
 		return "an id", ""
-	case "email", "emailaddress":
-		return "an e-mail address", ""
 	case "url", "uri":
-		if before == "base" || before == "server" || before == "schema" || before == "endpoint" || before == "registry" || before == "api" {
+		if setOf("base server schema endpoint registry api")[before] {
 			return "", ""
 		}
 		return "a URL", ""
-	case "target", "path":
-		if before == "http" || before == "url" || before == "request" || before == "uri" {
-			return "a URL", ""
+	default:
+		for _, n := range unboundedNames {
+			if n.words[l] && (n.before == nil || n.before[before]) {
+				return n.kind, ""
+			}
 		}
-	case "timestamp":
-		return "a timestamp", ""
-	case "ip", "addr", "address", "ipaddress":
-		if remote[before] {
-			return "the address of a client", ""
-		}
-	case "agent", "original":
-		if before == "user" || l == "original" && before == "agent" {
-			return "a user agent", ""
-		}
-	case "useragent":
-		return "a user agent", ""
-	case "message", "msg", "stacktrace":
-		if before == "error" || before == "err" || before == "exception" || before == "status" || l == "stacktrace" {
-			return "a message", ""
-		}
-	case "statement", "text":
-		if before == "db" || before == "query" || before == "sql" {
-			return "a query", ""
-		}
+		return "", ""
 	}
-	return "", ""
 }
 
 // remote are words before "address" for the address of a client.

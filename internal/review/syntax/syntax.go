@@ -218,18 +218,6 @@ func (f *File) bind(target, def *Node) {
 // LineOf returns the line of an offset, from 1.
 func (f *File) LineOf(offset int) int { return sort.SearchInts(f.lines, offset+1) }
 
-// Line returns a line, from 1, without its end.
-func (f *File) Line(n int) string {
-	if n < 1 || n > len(f.lines) {
-		return ""
-	}
-	end := len(f.Source)
-	if n < len(f.lines) {
-		end = f.lines[n] - 1
-	}
-	return strings.TrimSuffix(string(f.Source[f.lines[n-1]:end]), "\r")
-}
-
 // Code returns the source of a node.
 func (f *File) Code(n *Node) string {
 	f.steps += (n.End - n.Start) / 64
