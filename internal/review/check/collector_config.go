@@ -110,7 +110,7 @@ var collectorConfig = &Check{
 			files = append(files, c)
 			dir := path.Dir(f.Path)
 			if byDirectory[dir] == nil {
-				byDirectory[dir] = &collectorDirectory{used: map[string]bool{}, defined: map[string]bool{}}
+				byDirectory[dir] = &collectorDirectory{used: set{}, defined: set{}}
 			}
 			c.directory = byDirectory[dir]
 			c.directory.add(c)
@@ -126,33 +126,33 @@ var collectorConfig = &Check{
 // collectorFile is a Collector configuration with its definitions of components and references to them.
 type collectorFile struct {
 	file      *configfile.File
-	defined   map[string]map[string][2]*yaml.Node // section, id: key and value
-	opaque    map[string]bool                     // sections whose content is unknown: ${file:receivers.yaml}
-	used      map[string]map[string]bool          // section, id
+	defined   map[string]component // by "section id"
+	opaque    set                  // sections whose content is unknown: ${file:receivers.yaml}
+	used      set                  // "section id"
 	pipelines []collectorPipeline
 	directory *collectorDirectory
 	release   string // of the Collector that reads the file, such as "v0.98.0", "" if it is unknown
 	renames   int
 }
 
+// component is the definition of a component.
+type component struct {
+	section, id string
+	key, value  *yaml.Node
+}
+
 // collectorDirectory holds the definitions and references of the Collector configurations of one directory, because a
 // Collector may merge them.
 type collectorDirectory struct {
-	used, defined map[string]bool // "section id", and "section" for a section whose content is unknown
-	parts         int             // partial configurations
+	used, defined set // "section id", and "section" for a section whose content is unknown
+	parts         int // partial configurations
 }
 
 func (d *collectorDirectory) add(c *collectorFile) {
-	for _, section := range collectorSections {
-		for id := range c.used[section] {
-			d.used[section+" "+id] = true
-		}
-		for id := range c.defined[section] {
-			d.defined[section+" "+id] = true
-		}
-		if c.opaque[section] {
-			d.defined[section] = true
-		}
+	maps.Copy(d.used, c.used)
+	maps.Copy(d.defined, c.opaque)
+	for id := range c.defined {
+		d.defined[id] = true
 	}
 	if c.file.Partial {
 		d.parts++
@@ -169,21 +169,20 @@ type collectorPipeline struct {
 const maxRenames = 100
 
 func readCollector(f *configfile.File) *collectorFile {
-	c := &collectorFile{file: f, defined: map[string]map[string][2]*yaml.Node{}, opaque: map[string]bool{}, used: map[string]map[string]bool{}}
+	c := &collectorFile{file: f, defined: map[string]component{}, opaque: set{}, used: set{}}
 	for _, section := range collectorSections {
-		c.defined[section], c.used[section] = map[string][2]*yaml.Node{}, map[string]bool{}
 		n := configfile.Get(f.YAML, section)
-		c.opaque[section] = n != nil && n.Kind == yaml.ScalarNode && n.Tag != "!!null"
+		if isOpaque(n) {
+			c.opaque[section] = true
+		}
 		for key, value := range configfile.Pairs(n) {
-			c.defined[section][key.Value] = [2]*yaml.Node{key, value}
+			c.defined[section+" "+key.Value] = component{section, key.Value, key, value}
 		}
 	}
 	for name, pipeline := range configfile.Pairs(configfile.Get(f.YAML, "service", "pipelines")) {
 		p := collectorPipeline{name: name}
 		for key, value := range configfile.Pairs(pipeline) {
-			if r := configfile.Resolve(value); r != nil && r.Kind == yaml.ScalarNode && r.Tag != "!!null" {
-				p.opaque = true
-			}
+			p.opaque = p.opaque || isOpaque(configfile.Resolve(value))
 			items := configfile.Items(value)
 			switch key.Value {
 			case "receivers":
@@ -203,10 +202,13 @@ func readCollector(f *configfile.File) *collectorFile {
 	return c
 }
 
+// isOpaque reports whether the content of a mapping or list is unknown: ${file:receivers.yaml}.
+func isOpaque(n *yaml.Node) bool { return n != nil && n.Kind == yaml.ScalarNode && n.Tag != "!!null" }
+
 func (c *collectorFile) use(items []*yaml.Node, sections ...string) {
 	for _, section := range sections {
 		for _, n := range items {
-			c.used[section][configfile.Text(n)] = true
+			c.used[section+" "+configfile.Text(n)] = true
 		}
 	}
 }
@@ -225,14 +227,8 @@ func typeName(id string) string {
 }
 
 // ofType returns the definitions of the components of a type in a section.
-func (c *collectorFile) ofType(section, kind string) [][2]*yaml.Node {
-	var found [][2]*yaml.Node
-	for id, d := range c.defined[section] {
-		if componentType(id) == kind {
-			found = append(found, d)
-		}
-	}
-	return found
+func (c *collectorFile) ofType(section, kind string) []component {
+	return lists.Filter(c.components(), func(d component) bool { return d.section == section && componentType(d.id) == kind })
 }
 
 func hasType(items []*yaml.Node, kinds ...string) bool {
@@ -240,7 +236,7 @@ func hasType(items []*yaml.Node, kinds ...string) bool {
 }
 
 func (c *collectorFile) check(p *Pass, podUID bool) {
-	c.components(p)
+	c.definitions(p)
 	c.references(p)
 	c.settings(p)
 	if !c.file.Partial && !c.overlay() && !notProduction.MatchString(c.file.Path) {
@@ -251,44 +247,42 @@ func (c *collectorFile) check(p *Pass, podUID bool) {
 
 // overlay reports whether the file is merged over another one: it uses components that only other files define.
 func (c *collectorFile) overlay() bool {
-	for _, section := range collectorSections {
-		for id := range c.used[section] {
-			if _, ok := c.defined[section][id]; !ok && c.isDefined(section, id) {
-				return true
-			}
+	for used := range c.used {
+		section, id, _ := strings.Cut(used, " ")
+		if _, ok := c.defined[used]; !ok && c.isDefined(section, id) {
+			return true
 		}
 	}
 	return false
 }
 
-// components reports definitions of components that are unused, or that were removed from the Collector.
-func (c *collectorFile) components(p *Pass) {
-	for _, section := range collectorSections {
-		for _, d := range sortedDefinitions(c.defined[section]) {
-			id := d[0].Value
-			kind := section[:len(section)-1]
-			if removed, ok := removedComponents[section][componentType(id)]; ok {
-				severity := High
-				message := fmt.Sprintf("The %s `%s` was removed from the Collector in v%s.", kind, typeName(id), removed.since)
-				if c.before(removed.since) {
-					severity = Low
-					message = fmt.Sprintf("The %s `%s` was removed from the Collector in v%s, and the image has %s: after an update, the Collector does not start.",
-						kind, typeName(id), removed.since, c.release)
-				}
-				if removed.instead != "" {
-					message += " Use " + removed.instead + "."
-				}
-				p.node(c.file, d[0], Finding{Severity: severity, Subject: "removed " + section + "/" + id, Message: message, Fix: c.rename(section, id)})
-				continue
+// kind returns the kind of a component for messages: "receiver".
+func (d component) kind() string { return d.section[:len(d.section)-1] }
+
+// definitions reports definitions of components that are unused, or that were removed from the Collector.
+func (c *collectorFile) definitions(p *Pass) {
+	for _, d := range c.components() {
+		if removed, ok := removedComponents[d.section][componentType(d.id)]; ok {
+			severity := High
+			message := fmt.Sprintf("The %s `%s` was removed from the Collector in v%s.", d.kind(), typeName(d.id), removed.since)
+			if c.before(removed.since) {
+				severity = Low
+				message = fmt.Sprintf("The %s `%s` was removed from the Collector in v%s, and the image has %s: after an update, the Collector does not start.",
+					d.kind(), typeName(d.id), removed.since, c.release)
 			}
-			if len(c.pipelines) == 0 || c.file.Partial || c.isUsed(section, id) {
-				continue
+			if removed.instead != "" {
+				message += " Use " + removed.instead + "."
 			}
-			p.node(c.file, d[0], Finding{
-				Severity: Low, Subject: "unused " + section + "/" + id,
-				Message: fmt.Sprintf("The %s `%s` is defined and not used by `service`.", kind, id),
-			})
+			p.node(c.file, d.key, Finding{Severity: severity, Subject: "removed " + d.section + "/" + d.id, Message: message, Fix: c.rename(d)})
+			continue
 		}
+		if len(c.pipelines) == 0 || c.file.Partial || c.isUsed(d) {
+			continue
+		}
+		p.node(c.file, d.key, Finding{
+			Severity: Low, Subject: "unused " + d.section + "/" + d.id,
+			Message: fmt.Sprintf("The %s `%s` is defined and not used by `service`.", d.kind(), d.id),
+		})
 	}
 }
 
@@ -297,33 +291,33 @@ func (c *collectorFile) before(release string) bool {
 	return c.release != "" && semver.Compare(c.release, "v"+release) < 0
 }
 
-// sortedDefinitions returns definitions in the order of the file.
-func sortedDefinitions(m map[string][2]*yaml.Node) [][2]*yaml.Node {
-	return slices.SortedFunc(maps.Values(m), func(a, b [2]*yaml.Node) int {
-		return cmp.Or(cmp.Compare(a[0].Line, b[0].Line), cmp.Compare(a[0].Column, b[0].Column))
+// components returns the definitions in the order of the file.
+func (c *collectorFile) components() []component {
+	return slices.SortedFunc(maps.Values(c.defined), func(a, b component) int {
+		return cmp.Or(cmp.Compare(a.key.Line, b.key.Line), cmp.Compare(a.key.Column, b.key.Column))
 	})
 }
 
 // rename returns the edits that replace the logging exporter with debug. It returns nil for other components, for
 // settings that debug does not have, and for a Collector without debug, which v0.86.0 added.
-func (c *collectorFile) rename(section, id string) []Edit {
-	if section != "exporters" || componentType(id) != "logging" || c.before("0.86.0") || c.renames == maxRenames {
+func (c *collectorFile) rename(d component) []Edit {
+	if d.section != "exporters" || componentType(d.id) != "logging" || c.before("0.86.0") || c.renames == maxRenames {
 		return nil
 	}
 	c.renames++
-	for key := range configfile.Pairs(c.defined[section][id][1]) {
+	for key := range configfile.Pairs(d.value) {
 		if !slices.Contains([]string{"verbosity", "sampling_initial", "sampling_thereafter"}, key.Value) {
 			return nil
 		}
 	}
-	name := "debug" + strings.TrimPrefix(id, "logging")
-	if _, taken := c.defined[section][name]; taken {
+	name := "debug" + strings.TrimPrefix(d.id, "logging")
+	if _, taken := c.defined["exporters "+name]; taken {
 		return nil
 	}
-	nodes := []*yaml.Node{c.defined[section][id][0]}
+	nodes := []*yaml.Node{d.key}
 	for _, pipeline := range c.pipelines {
 		for _, n := range pipeline.exporters {
-			if configfile.Text(n) == id {
+			if configfile.Text(n) == d.id {
 				nodes = append(nodes, n)
 			}
 		}
@@ -331,7 +325,7 @@ func (c *collectorFile) rename(section, id string) []Edit {
 	var edits []Edit
 	for _, n := range nodes {
 		start, end := c.file.Range(n)
-		if string(c.file.Source[start:end]) != id {
+		if string(c.file.Source[start:end]) != d.id {
 			return nil // quoted, or an alias
 		}
 		edits = append(edits, Edit{Start: start, End: end, Text: name})
@@ -341,12 +335,12 @@ func (c *collectorFile) rename(section, id string) []Edit {
 
 // isUsed reports whether a configuration of the directory uses a component. It returns true if another configuration is
 // partial, because the rest of that one may use the component.
-func (c *collectorFile) isUsed(section, id string) bool {
+func (c *collectorFile) isUsed(d component) bool {
 	others := c.directory.parts
 	if c.file.Partial {
 		others--
 	}
-	return others > 0 || c.directory.used[section+" "+id]
+	return others > 0 || c.directory.used[d.section+" "+d.id]
 }
 
 func (c *collectorFile) isDefined(section, id string) bool {
@@ -386,40 +380,37 @@ func (c *collectorFile) references(p *Pass) {
 
 // settings reports unsafe and deprecated settings of components in use and of the service.
 func (c *collectorFile) settings(p *Pass) {
-	for _, section := range collectorSections {
-		for _, d := range sortedDefinitions(c.defined[section]) {
-			id := d[0].Value
-			kind := componentType(id)
-			if !c.isUsed(section, id) && len(c.pipelines) > 0 && !c.file.Partial {
-				continue
-			}
-			if section == "exporters" && kind == "debug" {
-				if v := configfile.Get(d[1], "verbosity"); configfile.Text(v) == "detailed" && !notProduction.MatchString(c.file.Path) {
-					start, end := c.file.Range(v)
-					p.in(c.file, start, end, Finding{
-						Subject: "detailed " + id, Fix: []Edit{{Start: start, End: end, Text: "basic"}},
-						Message: fmt.Sprintf("The exporter `%s` writes all telemetry in full to the log of the Collector.", id),
-					})
-				}
-			}
-			if kind == "kubeletstats" || kind == "prometheus" || kind == "receivercreator" {
-				continue // they read from kubelets, whose certificates are usually self-signed
-			}
-			insecure := map[string]bool{} // settings without TLS
-			configfile.Walk(d[1], func(above []string, key, value *yaml.Node) {
-				if key.Value == "insecure" && configfile.Text(value) == "true" {
-					insecure[strings.Join(above, ".")] = true
-				}
-			})
-			configfile.Walk(d[1], func(above []string, key, value *yaml.Node) {
-				if key.Value == "insecure_skip_verify" && configfile.Text(value) == "true" && !insecure[strings.Join(above, ".")] {
-					p.node(c.file, key, Finding{
-						Severity: High, Subject: "insecure_skip_verify " + section + "/" + id,
-						Message: fmt.Sprintf("The %s `%s` does not verify the certificate of its peer.", section[:len(section)-1], id),
-					})
-				}
-			})
+	for _, d := range c.components() {
+		kind := componentType(d.id)
+		if !c.isUsed(d) && len(c.pipelines) > 0 && !c.file.Partial {
+			continue
 		}
+		if d.section == "exporters" && kind == "debug" {
+			if v := configfile.Get(d.value, "verbosity"); configfile.Text(v) == "detailed" && !notProduction.MatchString(c.file.Path) {
+				start, end := c.file.Range(v)
+				p.in(c.file, start, end, Finding{
+					Subject: "detailed " + d.id, Fix: []Edit{{Start: start, End: end, Text: "basic"}},
+					Message: fmt.Sprintf("The exporter `%s` writes all telemetry in full to the log of the Collector.", d.id),
+				})
+			}
+		}
+		if kind == "kubeletstats" || kind == "prometheus" || kind == "receivercreator" {
+			continue // they read from kubelets, whose certificates are usually self-signed
+		}
+		insecure := set{} // settings without TLS
+		configfile.Walk(d.value, func(above []string, key, value *yaml.Node) {
+			if key.Value == "insecure" && configfile.Text(value) == "true" {
+				insecure[strings.Join(above, ".")] = true
+			}
+		})
+		configfile.Walk(d.value, func(above []string, key, value *yaml.Node) {
+			if key.Value == "insecure_skip_verify" && configfile.Text(value) == "true" && !insecure[strings.Join(above, ".")] {
+				p.node(c.file, key, Finding{
+					Severity: High, Subject: "insecure_skip_verify " + d.section + "/" + d.id,
+					Message: fmt.Sprintf("The %s `%s` does not verify the certificate of its peer.", d.kind(), d.id),
+				})
+			}
+		})
 	}
 	// The changelog of the Collector: deprecated in v0.111.0, ignored since v0.123.0.
 	for key, value := range configfile.Pairs(configfile.Get(c.file.YAML, "service", "telemetry", "metrics")) {
@@ -436,7 +427,7 @@ func (c *collectorFile) settings(p *Pass) {
 // and batch.
 func (c *collectorFile) fed(pipeline collectorPipeline) bool {
 	for _, n := range pipeline.receivers {
-		if _, ok := c.defined["connectors"][configfile.Text(n)]; !ok {
+		if _, ok := c.defined["connectors "+configfile.Text(n)]; !ok {
 			return false
 		}
 	}
@@ -496,9 +487,11 @@ func pipelineNames(pipelines []collectorPipeline) string {
 // sending_queue does not batch by default.
 func (c *collectorFile) unbatched() []collectorPipeline {
 	var lacking []collectorPipeline
-	lacks := map[string]bool{} // exporters without batching
-	for id, d := range c.defined["exporters"] {
-		lacks[id] = slices.Contains(remoteExporters, componentType(id)) && !batches(d[1])
+	lacks := set{} // exporters without batching
+	for _, d := range c.defined {
+		if d.section == "exporters" {
+			lacks[d.id] = slices.Contains(remoteExporters, componentType(d.id)) && !batches(d.value)
+		}
 	}
 	for _, pipeline := range c.pipelines {
 		if pipeline.opaque || c.fed(pipeline) || hasType(pipeline.processors, "batch", "queuebatch") || componentType(pipeline.name.Value) == "profiles" {
@@ -513,7 +506,7 @@ func (c *collectorFile) unbatched() []collectorPipeline {
 
 // batches reports whether an exporter batches, or may batch because its settings are unknown.
 func batches(exporter *yaml.Node) bool {
-	if n := configfile.Resolve(exporter); n != nil && n.Kind == yaml.ScalarNode && n.Tag != "!!null" {
+	if isOpaque(configfile.Resolve(exporter)) {
 		return true
 	}
 	for key := range configfile.Pairs(configfile.Get(exporter, "sending_queue")) {
@@ -530,14 +523,14 @@ func batches(exporter *yaml.Node) bool {
 func (c *collectorFile) podUID(p *Pass, elsewhere bool) {
 	processors := c.ofType("processors", "k8sattributes")
 	for _, d := range processors {
-		metadata := configfile.Get(d[1], "extract", "metadata")
-		if metadata == nil || metadata.Kind != yaml.SequenceNode || configfile.Text(configfile.Get(d[1], "passthrough")) == "true" || !c.isUsed("processors", d[0].Value) {
+		metadata := configfile.Get(d.value, "extract", "metadata")
+		if metadata == nil || metadata.Kind != yaml.SequenceNode || configfile.Text(configfile.Get(d.value, "passthrough")) == "true" || !c.isUsed(d) {
 			continue
 		}
 		if !slices.ContainsFunc(metadata.Content, func(n *yaml.Node) bool { return configfile.Text(n) == "k8s.pod.uid" }) {
-			p.node(c.file, d[0], Finding{
-				Subject: "k8s.pod.uid " + d[0].Value, Names: Names{AttributeKey: "k8s.pod.uid"},
-				Message: fmt.Sprintf("The processor `%s` does not extract `k8s.pod.uid`.", d[0].Value),
+			p.node(c.file, d.key, Finding{
+				Subject: "k8s.pod.uid " + d.id, Names: Names{AttributeKey: "k8s.pod.uid"},
+				Message: fmt.Sprintf("The processor `%s` does not extract `k8s.pod.uid`.", d.id),
 			})
 		}
 	}

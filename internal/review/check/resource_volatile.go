@@ -171,16 +171,16 @@ func (p *RepositoryPass) volatileConfig(f *configfile.File) {
 		c := readCollector(f)
 		for _, d := range c.ofType("processors", "resourcedetection") {
 			metrics := slices.ContainsFunc(c.pipelines, func(p collectorPipeline) bool {
-				return componentType(p.name.Value) == "metrics" && slices.ContainsFunc(p.processors, func(n *yaml.Node) bool { return configfile.Text(n) == d[0].Value })
+				return componentType(p.name.Value) == "metrics" && slices.ContainsFunc(p.processors, func(n *yaml.Node) bool { return configfile.Text(n) == d.id })
 			})
 			if !metrics {
 				continue
 			}
-			configfile.Walk(d[1], func(above []string, key, value *yaml.Node) {
+			configfile.Walk(d.value, func(above []string, key, value *yaml.Node) {
 				if len(above) > 0 && above[len(above)-1] == "resource_attributes" && slices.Contains(volatileAttributes, key.Value) && configfile.Text(configfile.Get(value, "enabled")) == "true" {
 					p.node(f, key, Finding{
-						Subject: d[0].Value + " " + key.Value, Names: Names{AttributeKey: key.Value},
-						Message: fmt.Sprintf("The processor `%s` puts `%s` on the resource of metrics.", d[0].Value, key.Value),
+						Subject: d.id + " " + key.Value, Names: Names{AttributeKey: key.Value},
+						Message: fmt.Sprintf("The processor `%s` puts `%s` on the resource of metrics.", d.id, key.Value),
 					})
 				}
 			})
