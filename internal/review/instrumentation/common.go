@@ -819,10 +819,24 @@ func (u *Uses) Noop(n *syntax.Node) bool {
 	return false
 }
 
-// addInstrument adds an instrument and sets its variable. It skips instruments without a name and no-op instruments.
-func (f *finder) addInstrument(i *Instrument) {
+// instrumentMaker matches the methods of a meter that create an instrument, or a builder of one.
+var instrumentMaker = regexp.MustCompile(`^(?:(?:(?:Int64|Float64|create_?)(?:[oO]bservable_?)?)([cC]ounter|[uU]p_?[dD]own_?[cC]ounter|[hH]istogram|[gG]auge)|(counter|upDownCounter|histogram|gauge)Builder)$`)
+
+// instrumentKind returns the kind of the instruments that a method of a meter creates, "" for other methods.
+func instrumentKind(method string) string {
+	m := instrumentMaker.FindStringSubmatch(method)
+	if m == nil {
+		return ""
+	}
+	return strings.ReplaceAll(strings.ToLower(m[1]+m[2]), "_", "")
+}
+
+// addInstrument adds the instrument that a call creates. It adds no instruments without a name and no no-op
+// instruments.
+func (f *finder) addInstrument(call *syntax.Node, kind string, name, meter *syntax.Node) *Instrument {
+	i := &Instrument{Call: call, Kind: kind, Name: name, Scope: f.scope(meter)}
 	if i.Name == nil || f.Noop(i.Call) {
-		return
+		return i
 	}
 	for p := i.Call.Parent; p != nil && p.Kind != syntax.Func && p.Kind != syntax.Block; p = p.Parent {
 		switch p.Kind {
@@ -841,6 +855,7 @@ func (f *finder) addInstrument(i *Instrument) {
 		f.instruments[i.Variable] = i
 	}
 	f.Instruments = append(f.Instruments, i)
+	return i
 }
 
 // maxAttributes limits the attributes of a file: many calls may share a variable with many attributes.
@@ -1119,9 +1134,12 @@ func mentionsTelemetry(n *syntax.Node) bool {
 	})
 }
 
-// addLevel adds the level of a logger if it is debug or trace.
-func (f *finder) addLevel(n *syntax.Node) {
-	if level, _ := logLevel(n.Text); level == "debug" || level == "trace" {
+// level adds the level of a logger, a name or a string, if it is debug or trace.
+func (f *finder) level(n *syntax.Node) {
+	if n == nil || n.Kind != syntax.Member && n.Kind != syntax.String {
+		return
+	}
+	if level, _ := logLevel(strings.Replace(n.Text, "Level", "", 1)); level == "debug" || level == "trace" {
 		f.LogLevels = append(f.LogLevels, LogLevel{Node: n, Level: level, Conditional: conditional(n)})
 	}
 }

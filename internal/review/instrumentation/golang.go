@@ -114,8 +114,8 @@ func (g golang) call(n *syntax.Node) {
 		g.consumer(n, recv, name)
 	case name == "SetLevel" && len(n.Args()) == 1 && n.Arg(0).Kind == syntax.Member && g.module(n.Arg(0).Children[0]) == "github.com/sirupsen/logrus":
 		g.level(n.Arg(0)) // of a logger
-	case goInstruments[name].Kind != "" && recv != nil && g.meter(recv):
-		g.instrument(n, recv, goInstruments[name])
+	case instrumentKind(name) != "" && n.Arg(0) != nil && g.meter(recv):
+		g.instrument(n, recv, instrumentKind(name))
 	}
 	g.log(n, recv, name)
 }
@@ -138,11 +138,8 @@ func (g golang) provided(n *syntax.Node, method, name, module string) bool {
 	}
 	if n.Kind == syntax.Call {
 		recv, m := n.Method()
-		if m == method {
-			path := g.module(recv)
-			return path == "" || under(path, goOTel)
-		}
-		return recv == nil && strings.EqualFold(m, name) || recv != nil && g.module(recv) == "" && strings.EqualFold(m, name)
+		path := g.module(recv)
+		return m == method && under(path, goOTel) || path == "" && strings.EqualFold(m, name)
 	}
 	if n.Kind != syntax.Name && n.Kind != syntax.Member {
 		return false
@@ -246,23 +243,8 @@ func (g golang) start(n, recv *syntax.Node) {
 	g.add(s)
 }
 
-var goInstruments = func() map[string]Instrument {
-	m := map[string]Instrument{}
-	for _, number := range []string{"Int64", "Float64"} {
-		for _, kind := range []string{"Counter", "UpDownCounter", "Histogram", "Gauge"} {
-			m[number+kind] = Instrument{Kind: strings.ToLower(kind)}
-			m[number+"Observable"+kind] = Instrument{Kind: strings.ToLower(kind)}
-		}
-	}
-	return m
-}()
-
-func (g golang) instrument(n, recv *syntax.Node, known Instrument) {
-	i := known
-	i.Call, i.Name, i.Scope = n, n.Arg(0), g.scope(recv)
-	if i.Name == nil {
-		return
-	}
+func (g golang) instrument(n, recv *syntax.Node, kind string) {
+	i := g.addInstrument(n, kind, n.Arg(0), recv)
 	for _, o := range n.Args()[1:] {
 		if o.Kind != syntax.Call {
 			i.Opaque = true
@@ -278,7 +260,6 @@ func (g golang) instrument(n, recv *syntax.Node, known Instrument) {
 			i.Opaque = i.Opaque || !strings.HasPrefix(m, "With")
 		}
 	}
-	g.addInstrument(&i)
 }
 
 // goServers holds the functions that create a server, a consumer or a client.
@@ -593,17 +574,6 @@ func (g golang) targetOfUses(a *Attribute, v *syntax.Node) {
 	}
 }
 
-func (g golang) level(n *syntax.Node) {
-	if n == nil {
-		return
-	}
-	level := strings.ToLower(strings.TrimSuffix(strings.TrimPrefix(n.Text, "Level"), "Level"))
-	if n.Kind != syntax.Member || (level != "debug" && level != "trace") {
-		return
-	}
-	g.LogLevels = append(g.LogLevels, LogLevel{Node: n, Level: level, Conditional: conditional(n)})
-}
-
 // conditional reports whether n is in a conditional statement or expression.
 func conditional(n *syntax.Node) bool {
 	return n.Enclosing(syntax.If, syntax.Case, syntax.Conditional) != nil
@@ -613,9 +583,7 @@ func (g golang) literal(n *syntax.Node) {
 	typ := n.Text
 	switch {
 	case strings.HasSuffix(typ, "slog.HandlerOptions"):
-		if l := n.Get("Level"); l != nil {
-			g.level(l)
-		}
+		g.level(n.Get("Level"))
 	case strings.HasSuffix(typ, "http.Server") && g.File.ImportsAny("net/http"):
 		b := Boundary{Node: n, Kind: "http server", Library: "net/http"}
 		if h := n.Get("Handler"); h != nil {

@@ -79,20 +79,13 @@ type java struct{ *finder }
 
 // chain returns the calls of a method chain from first to last, and the expression at the start of the chain.
 func chain(last *syntax.Node) (calls []*syntax.Node, root *syntax.Node) {
-	n := last
-	for n != nil && n.Kind == syntax.Call {
-		calls = append(calls, n)
-		if n.Callee().Kind != syntax.Member {
-			return reversed(calls), nil
-		}
-		n = n.Callee().Children[0]
+	root = last
+	for root != nil && root.Kind == syntax.Call {
+		calls = append(calls, root)
+		root, _ = root.Method()
 	}
-	return reversed(calls), n
-}
-
-func reversed(calls []*syntax.Node) []*syntax.Node {
 	slices.Reverse(calls)
-	return calls
+	return calls, root
 }
 
 // builder returns the calls of the chain that ends with n, and the calls on the variable that holds the builder.
@@ -118,14 +111,6 @@ func (j java) builder(n *syntax.Node) []*syntax.Node {
 		}
 	}
 	return slices.Concat(first, between, calls)
-}
-
-// javaInstruments maps the builder methods of a meter to kinds of instruments.
-var javaInstruments = map[string]string{
-	"counterBuilder":       "counter",
-	"upDownCounterBuilder": "updowncounter",
-	"histogramBuilder":     "histogram",
-	"gaugeBuilder":         "gauge",
 }
 
 // build records a span or an instrument if n is the last call of its builder.
@@ -164,11 +149,11 @@ func (j java) build(n *syntax.Node) {
 		calls := j.builder(n)
 		for i, c := range calls {
 			recv, m := c.Method()
-			kind := javaInstruments[m]
+			kind := instrumentKind(m)
 			if kind == "" || recv == nil || !j.provider(recv, []string{"getMeter", "meterBuilder", "build"}, "meter", "Meter") {
 				continue
 			}
-			in := &Instrument{Call: n, Kind: kind, Name: c.Arg(0), Scope: j.scope(recv)}
+			in := j.addInstrument(n, kind, c.Arg(0), recv)
 			for _, o := range calls[i+1:] {
 				switch _, m := o.Method(); m {
 				case "setUnit":
@@ -177,7 +162,6 @@ func (j java) build(n *syntax.Node) {
 					in.Boundaries = o.Arg(0)
 				}
 			}
-			j.addInstrument(in)
 			return
 		}
 	}
@@ -314,8 +298,8 @@ func (j java) call(n *syntax.Node) {
 			j.setup(n, recv, name)
 		}
 	case "setLevel", "setRootLevel":
-		if l := n.Arg(len(n.Args()) - 1); l != nil && (name == "setRootLevel" || len(n.Args()) == 1) && (named(recv, "log") || named(recv, "configurator") || named(recv, "root")) && l.Kind == syntax.Member {
-			j.addLevel(l)
+		if l := n.Arg(len(n.Args()) - 1); (name == "setRootLevel" || len(n.Args()) == 1) && (named(recv, "log") || named(recv, "configurator") || named(recv, "root")) {
+			j.level(l)
 		}
 	case "println", "printf", "print":
 		if recv != nil && recv.Kind == syntax.Member && (recv.Text == "out" || recv.Text == "err") && recv.Children[0].Text == "System" {

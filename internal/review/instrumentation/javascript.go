@@ -77,17 +77,6 @@ func (j javaScript) meter(n *syntax.Node) bool {
 	return j.provider(n, []string{"getMeter"}, "meter", "Meter")
 }
 
-// javaScriptInstruments maps the methods of a meter to the instruments that they create.
-var javaScriptInstruments = map[string]Instrument{
-	"createCounter":                 {Kind: "counter"},
-	"createUpDownCounter":           {Kind: "updowncounter"},
-	"createHistogram":               {Kind: "histogram"},
-	"createGauge":                   {Kind: "gauge"},
-	"createObservableCounter":       {Kind: "counter"},
-	"createObservableUpDownCounter": {Kind: "updowncounter"},
-	"createObservableGauge":         {Kind: "gauge"},
-}
-
 // start records a call that starts a span or creates an instrument.
 func (j javaScript) start(n *syntax.Node) {
 	recv, name := n.Method()
@@ -96,10 +85,8 @@ func (j javaScript) start(n *syntax.Node) {
 		j.startSpan(n, recv, name)
 	case javaScriptStarter.MatchString(name) && n.Arg(0) != nil && !j.ownTracer(recv):
 		j.wrapper(n)
-	case recv == nil:
-	case javaScriptInstruments[name].Kind != "" && j.meter(recv):
-		i := javaScriptInstruments[name]
-		i.Call, i.Name, i.Scope = n, n.Arg(0), j.scope(recv)
+	case instrumentKind(name) != "" && j.meter(recv):
+		i := j.addInstrument(n, instrumentKind(name), n.Arg(0), recv)
 		if options := j.value(n.Arg(1)); options != nil {
 			if options.Kind == syntax.Object {
 				i.Unit = options.Get("unit")
@@ -113,7 +100,6 @@ func (j javaScript) start(n *syntax.Node) {
 				i.Opaque = true
 			}
 		}
-		j.addInstrument(&i)
 	}
 }
 
@@ -310,8 +296,8 @@ func (j javaScript) call(n *syntax.Node) {
 	}
 	switch name {
 	case "setLevel":
-		if j.module(recv) == "loglevel" && n.Arg(0) != nil && n.Arg(0).Kind == syntax.String {
-			j.addLevel(n.Arg(0))
+		if j.module(recv) == "loglevel" {
+			j.level(n.Arg(0))
 		}
 	case "setAttribute":
 		if j.isSpan(recv) && len(n.Args()) == 2 {
@@ -372,11 +358,7 @@ func (j javaScript) call(n *syntax.Node) {
 }
 
 func (j javaScript) levelOption(options *syntax.Node) {
-	options = j.value(options)
-	if options == nil || options.Kind != syntax.Object {
-		return
-	}
-	if level := options.Get("level"); level != nil && level.Kind == syntax.String {
-		j.addLevel(level)
+	if options = j.value(options); options != nil && options.Kind == syntax.Object {
+		j.level(options.Get("level"))
 	}
 }

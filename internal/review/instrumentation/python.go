@@ -56,21 +56,6 @@ func findPython(u *Uses) {
 
 type python struct{ *finder }
 
-// pythonInstruments maps the methods of a meter to the instruments that they create, with the index of the unit
-// argument.
-var pythonInstruments = map[string]struct {
-	Instrument
-	unit int
-}{
-	"create_counter":                    {Instrument{Kind: "counter"}, 1},
-	"create_up_down_counter":            {Instrument{Kind: "updowncounter"}, 1},
-	"create_histogram":                  {Instrument{Kind: "histogram"}, 1},
-	"create_gauge":                      {Instrument{Kind: "gauge"}, 1},
-	"create_observable_counter":         {Instrument{Kind: "counter"}, 2},
-	"create_observable_up_down_counter": {Instrument{Kind: "updowncounter"}, 2},
-	"create_observable_gauge":           {Instrument{Kind: "gauge"}, 2},
-}
-
 // argument returns the argument with a name, or at a position, nil if there is none.
 func argument(n *syntax.Node, i int, name string) *syntax.Node {
 	if a := n.Named(name); a != nil {
@@ -112,21 +97,24 @@ func (p python) start(n *syntax.Node) {
 			s.Escapes = escapes
 		}
 	default:
-		known, ok := pythonInstruments[name]
-		if !ok {
+		kind := instrumentKind(name)
+		if kind == "" {
 			p.wrapper(n, name)
 			return
 		}
 		if !p.provider(recv, []string{"get_meter"}, "meter", "Meter") {
 			return
 		}
-		i := known.Instrument
-		i.Call, i.Name, i.Scope, i.Unit = n, argument(n, 0, "name"), p.scope(recv), argument(n, known.unit, "unit")
+		unit := 1
+		if strings.Contains(name, "observable") { // the callbacks precede the unit
+			unit = 2
+		}
+		i := p.addInstrument(n, kind, argument(n, 0, "name"), recv)
+		i.Unit = argument(n, unit, "unit")
 		i.Boundaries = n.Named("explicit_bucket_boundaries_advisory")
 		for _, a := range n.Args() {
 			i.Opaque = i.Opaque || a.Kind == syntax.Spread
 		}
-		p.addInstrument(&i)
 	}
 }
 
@@ -270,12 +258,6 @@ func (p python) resource(n, attributes *syntax.Node, environment bool) {
 	r := Resource{Node: n, Attributes: map[string]*syntax.Node{}, FromEnvironment: environment}
 	p.resourceAttributes(&r, attributes)
 	p.Resources = append(p.Resources, r)
-}
-
-func (p python) level(n *syntax.Node) {
-	if n != nil && (n.Kind == syntax.Member || n.Kind == syntax.String) {
-		p.addLevel(n)
-	}
 }
 
 func (p python) log(n, recv *syntax.Node, name string) {
