@@ -272,41 +272,30 @@ var goServers = boundaryTable([][3]string{
 	{"http server", "github.com/kataras/iris", "github.com/kataras/iris/v12.New github.com/kataras/iris/v12.Default"},
 	{"grpc server", "google.golang.org/grpc", "google.golang.org/grpc.NewServer"},
 	{"queue consumer", "github.com/segmentio/kafka-go", "github.com/segmentio/kafka-go.NewReader"},
-	{"queue consumer", "github.com/IBM/sarama", "github.com/IBM/sarama.NewConsumerGroup"},
-	{"queue consumer", "github.com/IBM/sarama", "github.com/IBM/sarama.NewConsumer"},
-	{"queue consumer", "github.com/Shopify/sarama", "github.com/Shopify/sarama.NewConsumerGroup"},
-	{"queue consumer", "github.com/Shopify/sarama", "github.com/Shopify/sarama.NewConsumer"},
+	{"queue consumer", "github.com/IBM/sarama", "github.com/IBM/sarama.NewConsumerGroup github.com/IBM/sarama.NewConsumer"},
+	{"queue consumer", "github.com/Shopify/sarama", "github.com/Shopify/sarama.NewConsumerGroup github.com/Shopify/sarama.NewConsumer"},
 	{"queue consumer", "github.com/confluentinc/confluent-kafka-go", "github.com/confluentinc/confluent-kafka-go/kafka.NewConsumer"},
 	{"queue consumer", "github.com/confluentinc/confluent-kafka-go", "github.com/confluentinc/confluent-kafka-go/v2/kafka.NewConsumer"},
-	{"database client", "database/sql", "database/sql.Open database/sql.OpenDB github.com/jmoiron/sqlx.Open"},
-	{"database client", "database/sql", "github.com/jmoiron/sqlx.Connect github.com/jmoiron/sqlx.MustConnect"},
-	{"database client", "github.com/go-redis/redis", "github.com/go-redis/redis/v8.NewClient"},
-	{"database client", "github.com/go-redis/redis", "github.com/go-redis/redis/v8.NewClusterClient"},
+	{"database client", "database/sql", "database/sql.Open database/sql.OpenDB github.com/jmoiron/sqlx.Open github.com/jmoiron/sqlx.Connect"},
+	{"database client", "database/sql", "github.com/jmoiron/sqlx.MustConnect"},
+	{"database client", "github.com/go-redis/redis", "github.com/go-redis/redis/v8.NewClient github.com/go-redis/redis/v8.NewClusterClient"},
 	{"database client", "github.com/gomodule/redigo", "github.com/gomodule/redigo/redis.Dial"},
-	{"database client", "github.com/jackc/pgx", "github.com/jackc/pgx/v4.Connect"},
-	{"database client", "github.com/jackc/pgx", "github.com/jackc/pgx/v4/pgxpool.Connect"},
-	{"database client", "github.com/jackc/pgx", "github.com/jackc/pgx/v5/pgxpool.NewWithConfig"},
+	{"database client", "github.com/jackc/pgx", "github.com/jackc/pgx/v4.Connect github.com/jackc/pgx/v4/pgxpool.Connect github.com/jackc/pgx/v5/pgxpool.NewWithConfig"},
 	{"database client", "github.com/jackc/pgx", "github.com/jackc/pgx/v5.Connect github.com/jackc/pgx/v5/pgxpool.New"},
 	{"database client", "gorm.io/gorm", "gorm.io/gorm.Open"},
-	{"database client", "github.com/redis/go-redis", "github.com/redis/go-redis/v9.NewClusterClient"},
-	{"database client", "github.com/redis/go-redis", "github.com/redis/go-redis/v9.NewUniversalClient"},
+	{"database client", "github.com/redis/go-redis", "github.com/redis/go-redis/v9.NewClusterClient github.com/redis/go-redis/v9.NewUniversalClient"},
 	{"database client", "github.com/redis/go-redis", "github.com/redis/go-redis/v9.NewClient"},
 	{"database client", "github.com/gocql/gocql", "github.com/gocql/gocql.NewCluster"},
-	{"database client", "go.mongodb.org/mongo-driver", "go.mongodb.org/mongo-driver/mongo.Connect"},
-	{"database client", "go.mongodb.org/mongo-driver", "go.mongodb.org/mongo-driver/v2/mongo.Connect"},
+	{"database client", "go.mongodb.org/mongo-driver", "go.mongodb.org/mongo-driver/mongo.Connect go.mongodb.org/mongo-driver/v2/mongo.Connect"},
 })
 
-// goConsumers lists the methods that receive messages, by module.
-var goConsumers = []struct {
-	module  string
-	methods []string
-	library string
-}{
-	{"github.com/rabbitmq/amqp091-go", []string{"Consume", "ConsumeWithContext"}, "github.com/rabbitmq/amqp091-go"},
-	{"github.com/streadway/amqp", []string{"Consume"}, "github.com/streadway/amqp"},
-	{"github.com/nats-io/nats.go", []string{"Subscribe", "QueueSubscribe", "PullSubscribe"}, "github.com/nats-io/nats.go"},
-	{"github.com/aws/aws-sdk-go-v2/service/sqs", []string{"ReceiveMessage"}, "github.com/aws/aws-sdk-go-v2"},
-	{"github.com/aws/aws-sdk-go/service/sqs", []string{"ReceiveMessage", "ReceiveMessageWithContext"}, "github.com/aws/aws-sdk-go"},
+// goConsumers lists the methods that receive messages, by the library and the path of the package in it.
+var goConsumers = []struct{ library, path, methods string }{
+	{"github.com/rabbitmq/amqp091-go", "", "Consume ConsumeWithContext"},
+	{"github.com/streadway/amqp", "", "Consume"},
+	{"github.com/nats-io/nats.go", "", "Subscribe QueueSubscribe PullSubscribe"},
+	{"github.com/aws/aws-sdk-go-v2", "/service/sqs", "ReceiveMessage"},
+	{"github.com/aws/aws-sdk-go", "/service/sqs", "ReceiveMessage ReceiveMessageWithContext"},
 }
 
 // consumer adds a call that receives messages.
@@ -315,7 +304,7 @@ func (g golang) consumer(n, recv *syntax.Node, name string) {
 		return
 	}
 	for _, c := range goConsumers {
-		if slices.Contains(c.methods, name) && g.File.ImportsAny(c.module) {
+		if slices.Contains(strings.Fields(c.methods), name) && g.File.ImportsAny(c.library+c.path) {
 			g.Boundaries = append(g.Boundaries, Boundary{Node: n, Kind: "queue consumer", Library: c.library})
 			return
 		}
