@@ -67,82 +67,60 @@ func receiver(call *syntax.Node) *syntax.Node {
 var passive = setOf(`json text data raise_for_status newrequestwithcontext newrequest withcontext add header headers close readall all one first scalar scalars fetchone fetchall
 	fetchmany one_or_none scalar_one_or_none cursor result getbody body message getmessage closing uri build of create print printf println bind`)
 
+// clientCalls are calls of clients that instrumentation covers, by language. A row has the modules that the first name of
+// the callee may come from (in Java, the types of the receiver), the last words of the receiver's name, the methods,
+// modules of which the file imports one, and words of the instrumentation. An empty column allows everything.
+var clientCalls = map[syntax.Language][][5]string{
+	syntax.JavaScript: {
+		{"fetch undici", "", "", "", "undici instrumentation-fetch"},
+		{"axios got node-fetch superagent", "", "", "", "@opentelemetry/instrumentation-http"},
+		{"", "pool client db conn connection pg", "query execute", "pg", "instrumentation-pg"},
+		{"", "pool client db conn connection pg", "query execute", "mysql2", "instrumentation-mysql2"},
+		{"", "pool client db conn connection pg", "query execute", "mysql", "instrumentation-mysql"},
+		{"", "redis cache", "get set del hget hset expire", "ioredis", "instrumentation-ioredis"},
+		{"", "redis cache", "get set del hget hset expire", "redis", "instrumentation-redis"},
+	},
+	syntax.Python: {
+		{"requests", "", "get post put delete patch head request", "", "instrumentation.requests instrumentation-requests"},
+		{"httpx", "", "get post put delete patch head request", "", "instrumentation.httpx instrumentation-httpx"},
+		{"", "session db conn connection engine", "execute", "sqlalchemy", "instrumentation.sqlalchemy instrumentation-sqlalchemy"},
+		{"", "cursor cur conn connection", "execute", "psycopg2 psycopg", "instrumentation.psycopg instrumentation-psycopg"},
+		{"", "redis client cache r", "get set delete hget hset expire", "redis", "instrumentation.redis instrumentation-redis"},
+	},
+	syntax.Go: {
+		{"", "client http", "Do", "go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp", "otelhttp"},
+		{"", "db", `QueryContext QueryRowContext ExecContext PingContext PrepareContext GetContext SelectContext NamedExecContext
+			DoContext InvokeContext PublishWithContext`, "", "otelsql splunksql otelsqlx"},
+		{"", "rdb redis", "Get Set Del HGet HSet", "", "redisotel"},
+	},
+	syntax.Java: {{"RestTemplate JdbcTemplate NamedParameterJdbcTemplate HttpClient", "", "", "", "opentelemetry-spring-boot"}},
+}
+
 // clientLibraries returns words of the instrumentation that covers a call of a client, nil for other calls.
 func clientLibraries(u *instrumentation.Uses, call *syntax.Node) []string {
 	recv, m := call.Method()
-	root := recv
-	for root != nil && root.Kind == syntax.Member && root.Children[0].Kind != syntax.Call {
-		root = root.Children[0]
+	i, _ := u.File.Imported(firstName(call))
+	module, language := i.Path, u.File.Language
+	switch {
+	case language == syntax.TypeScript:
+		language = syntax.JavaScript
+	case language == syntax.Java && recv != nil:
+		if def := u.File.Definition(recv); def != nil {
+			module = def.Type[strings.LastIndex(def.Type, ".")+1:]
+		}
+	case m == "Do" && !mentionsTransport(u):
+		return nil
 	}
-	module := ""
-	if n := firstName(call); n != "" {
-		if i, ok := u.File.Imported(n); ok {
-			module = i.Path
-		}
+	if recv == nil && m == "fetch" {
+		module = m
 	}
-	of := last(words(name(recv)))
-	switch u.File.Language {
-	case syntax.JavaScript, syntax.TypeScript:
-		switch {
-		case recv == nil && m == "fetch", module == "undici":
-			return []string{"undici", "instrumentation-fetch"}
-		case module == "axios" || module == "got" || module == "node-fetch" || module == "superagent":
-			return []string{"@opentelemetry/instrumentation-http"}
-		case (m == "query" || m == "execute") && setOf("pool client db conn connection pg").any([]string{of}):
-			for _, l := range []string{"pg", "mysql2", "mysql"} {
-				if u.File.ImportsAny(l) {
-					return []string{"instrumentation-" + l}
-				}
-			}
-		case setOf("redis cache").any([]string{of}) && setOf("get set del hget hset expire")[m]:
-			switch {
-			case u.File.ImportsAny("ioredis"):
-				return []string{"instrumentation-ioredis"}
-			case u.File.ImportsAny("redis"):
-				return []string{"instrumentation-redis"}
-			}
-		}
-	case syntax.Python:
-		switch {
-		case module == "requests" && setOf("get post put delete patch head request")[m]:
-			return []string{"instrumentation.requests", "instrumentation-requests"}
-		case module == "httpx" && setOf("get post put delete patch head request")[m]:
-			return []string{"instrumentation.httpx", "instrumentation-httpx"}
-		case m == "execute" && setOf("session db conn connection engine").any([]string{of}) && u.File.ImportsAny("sqlalchemy"):
-			return []string{"instrumentation.sqlalchemy", "instrumentation-sqlalchemy"}
-		case m == "execute" && setOf("cursor cur conn connection").any([]string{of}) && u.File.ImportsAny("psycopg2", "psycopg"):
-			return []string{"instrumentation.psycopg", "instrumentation-psycopg"}
-		case setOf("redis client cache r").any([]string{of}) && setOf("get set delete hget hset expire")[m] && u.File.ImportsAny("redis"):
-			return []string{"instrumentation.redis", "instrumentation-redis"}
-		}
-	case syntax.Go:
-		switch {
-		case m == "Do" && setOf("client http").any([]string{of}) && u.File.ImportsAny("go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp") && mentionsTransport(u):
-			return []string{"otelhttp"}
-		case contextCalls[m] && strings.HasSuffix(m, "Context") && m != "NewRequestWithContext" && of == "db":
-			return []string{"otelsql", "splunksql", "otelsqlx"}
-		case setOf("rdb redis").any([]string{of}) && setOf("Get Set Del HGet HSet")[m]:
-			return []string{"redisotel"}
-		}
-	case syntax.Java:
-		def := u.File.Definition(orEmpty(recv))
-		if def == nil {
-			return nil
-		}
-		switch def.Type[strings.LastIndex(def.Type, ".")+1:] {
-		case "RestTemplate", "JdbcTemplate", "NamedParameterJdbcTemplate", "HttpClient":
-			return []string{"opentelemetry-spring-boot"}
+	allows := func(column, word string) bool { return column == "" || slices.Contains(strings.Fields(column), word) }
+	for _, c := range clientCalls[language] {
+		if allows(c[0], module) && allows(c[1], last(words(name(recv)))) && allows(c[2], m) && (c[3] == "" || u.File.ImportsAny(strings.Fields(c[3])...)) {
+			return strings.Fields(c[4])
 		}
 	}
 	return nil
-}
-
-// orEmpty returns n, or an empty node for nil.
-func orEmpty(n *syntax.Node) *syntax.Node {
-	if n == nil {
-		return &syntax.Node{}
-	}
-	return n
 }
 
 // firstName returns the first name of the callee of a call: axios for axios.get(...).
