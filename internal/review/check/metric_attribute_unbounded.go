@@ -85,36 +85,13 @@ func idLike(n *syntax.Node) bool {
 	return setOf("id ids source url uri").any([]string{last(words(name(n))), last(valueWords(n))})
 }
 
-// valueWords returns the words in the names of a value and its receiver. It looks through calls that keep the value.
+// valueWords returns the words that describe a value, with those of the receiver before a single word of a member.
 func valueWords(n *syntax.Node) []string {
-	for range 4 {
-		switch n.Kind {
-		case syntax.Member:
-			return append(words(name(n.Children[0])), words(n.Text)...)
-		case syntax.Name:
-			return words(n.Text)
-		case syntax.Call:
-			recv, m := n.Method()
-			switch {
-			case keeps(n) && len(n.Args()) > 0:
-				n = n.Args()[0]
-				continue
-			case keeps(n) && recv != nil:
-				n = recv
-				continue
-			case len(n.Args()) == 0:
-				w := words(m)
-				if len(w) > 1 && w[0] == "get" {
-					w = w[1:]
-				}
-				return append(words(name(recv)), w...)
-			}
-			return nil
-		default:
-			return nil
-		}
+	w := describing(n)
+	if n.Kind == syntax.Member && len(w) == 1 {
+		w = append(words(name(n.Children[0])), w...)
 	}
-	return nil
+	return w
 }
 
 // unboundedNames are the last words of names of unbounded values.
