@@ -241,7 +241,7 @@ var labelled = regexp.MustCompile(`([\w.-]+)["']?\s*[:=]\s*["'\[(<]?$`)
 // sensitiveField returns the kind of sensitive data in a field of a log record by its key.
 func sensitiveField(u *instrumentation.Uses, key string, value *syntax.Node) string {
 	what := sensitiveKey(key)
-	if what == "" || hides(u, value) || shortened(value) || maskedBy(value.Parent) || otherSession(u, key, value) || constant(u, value) || aboutError(value) || packageValue(u, value) ||
+	if what == "" || hides(u, value) || abbreviates(u, value, maxConcatenation) || maskedBy(value.Parent) || otherSession(u, key, value) || constant(u, value) || aboutError(value) || packageValue(u, value) ||
 		noSecret(u, key, value) {
 		return ""
 	}
@@ -268,13 +268,6 @@ func aboutError(value *syntax.Node) bool {
 		return isError(receiver(value))
 	}
 	return isError(value) || value.Kind == syntax.Member && isError(value.Children[0])
-}
-
-// shortened reports whether a text is built from a part of a value: token.substring(0, 2) + "***".
-func shortened(n *syntax.Node) bool {
-	return (n.Kind == syntax.Template || n.Kind == syntax.Operator) && slices.ContainsFunc(n.Children, func(c *syntax.Node) bool {
-		return c.Kind == syntax.Call && setOf("substring substr slice").any([]string{name(c)}) || c.Kind == syntax.Index && len(c.Children) > 2
-	})
 }
 
 // maskedBy reports whether a call is a method of a logger that masks its argument: WithSensitiveField.
