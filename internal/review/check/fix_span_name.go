@@ -32,16 +32,9 @@ func (p *Pass) constantName(u *instrumentation.Uses, s *instrumentation.Span, bu
 	if built.Kind == syntax.Operator && built.Text == "+" {
 		return nil // a constant may be the only use of its package, and Go does not compile unused imports
 	}
-	parts := built.Children
-	if built.Kind == syntax.Call {
-		parts = built.Args()
-		if r, m := built.Method(); r != nil && (r.Kind == syntax.String || m == "formatted") {
-			parts = append([]*syntax.Node{r}, parts...)
-		}
-	}
 	var text strings.Builder
 	var keys, values []string
-	for _, part := range flatten(parts) {
+	for _, part := range flatten(nameParts(built)) {
 		if known, ok := u.Known(part); ok {
 			text.WriteString(known + " ")
 			continue
