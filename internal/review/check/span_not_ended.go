@@ -236,46 +236,12 @@ func contextEscapes(s *instrumentation.Span, fn *syntax.Node) bool {
 	if ctx.Kind != syntax.Name || ctx.Text == "_" {
 		return false
 	}
-	for n := range direct(fn.Body(), syntax.Name) {
-		if n.Text != ctx.Text || n.Start <= a.End {
-			continue
-		}
-		for p := n; p.Parent != nil; p = p.Parent {
-			up := p.Parent
-			switch up.Kind {
-			case syntax.Return:
-				if p == n || wrapsContext(p) || len(up.Children) == 1 && returnsContext(fn) {
-					return true
-				}
-			case syntax.Assign:
-				if up.Value() == p && up.Targets()[0].Kind == syntax.Member && (p == n || wrapsContext(p)) {
-					return true
-				}
-				if up.Value() == p && wrapsContext(p) && up.Targets()[0].Kind == syntax.Name { // r = r.WithContext(ctx)
-					continue
-				}
-			case syntax.Pair, syntax.Object:
-				return true
-			case syntax.Call:
-				continue
-			}
-			break
-		}
-	}
-	return false
-}
-
-// wrapsContext reports whether a call derives a context, or a value that holds a context, from another one.
-func wrapsContext(n *syntax.Node) bool {
-	return n.Kind == syntax.Call &&
-		slices.Contains([]string{"WithValue", "WithContext", "WithCancel", "WithTimeout", "ContextWithSpan", "SetContext", "WithUserContext", "Clone"}, name(n))
-}
-
-// returnsContext reports whether the first result of a Go function is a context. A call that the function returns, such
-// as that of the next hook, then derives the context from its argument.
-func returnsContext(fn *syntax.Node) bool {
 	first, _, _ := strings.Cut(fn.Type, ",")
-	return strings.HasSuffix(first, "context.Context")
+	derives := strings.HasSuffix(first, "context.Context") // a call that the function returns derives a context from its argument
+	return has(direct(fn.Body(), syntax.Name), func(n *syntax.Node) bool {
+		return n.Text == ctx.Text && n.Start > a.End &&
+			(instrumentation.Leaves(n) || derives && n.Enclosing(syntax.Return, syntax.Block, syntax.Func).Kind == syntax.Return)
+	})
 }
 
 // deferred reports whether a function literal is deferred in fn.

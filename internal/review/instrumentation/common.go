@@ -432,7 +432,7 @@ func (f *finder) use(n *syntax.Node, spans []*Span) {
 				break
 			}
 			_, m := p.Method()
-			if !slices.Contains(f.api.keepsSpan, m) || f.leaves(p, maxContexts) {
+			if !slices.Contains(f.api.keepsSpan, m) || leaves(p, maxContexts) {
 				s.Escapes = true
 			}
 			if p.Kind == syntax.Call && p.Arg(0) == n && len(p.Args()) > 1 && spanFinisher.MatchString(m) { // finish(span, err)
@@ -464,8 +464,11 @@ const maxContexts = 3
 // contextMakers matches functions and methods that derive a context, or an object with a context, from a context.
 var contextMakers = regexp.MustCompile(`^([wW]ith(Value|Cancel|Timeout|Deadline|Context|UserContext)|ContextWith\w+|SetContext|Clone|set(Span|Value|Baggage)|set_(span_in_context|value|baggage)|storeInContext|attach|makeCurrent|wrap)$`)
 
+// Leaves reports whether a context with a span is returned, stored or sent, so that other code may end the span.
+func Leaves(context *syntax.Node) bool { return leaves(context, maxContexts) }
+
 // leaves reports whether n, a context with a span, is returned, stored or sent, so that other code may end the span.
-func (f *finder) leaves(n *syntax.Node, hops int) bool {
+func leaves(n *syntax.Node, hops int) bool {
 	for p := n.Parent; p != nil; n, p = p, p.Parent {
 		switch p.Kind {
 		case syntax.Return, syntax.Pair, syntax.List, syntax.Object, syntax.Spread, syntax.Func:
@@ -497,7 +500,7 @@ func (f *finder) leaves(n *syntax.Node, hops int) bool {
 				return hops == 0
 			}
 			return within.Has(func(c *syntax.Node) bool {
-				return c.Kind == syntax.Name && c.Text == t.Text && c.Start >= p.End && f.leaves(c, hops-1)
+				return c.Kind == syntax.Name && c.Text == t.Text && c.Start >= p.End && leaves(c, hops-1)
 			})
 		default:
 			return false
@@ -523,7 +526,7 @@ func (f *finder) method(s *Span, m *syntax.Node) {
 	case slices.Contains(f.api.errors, m.Text):
 		s.Errors = append(s.Errors, use)
 	case use != m && slices.Contains(f.api.keepsSpan, m.Text): // span.storeInContext(context)
-		s.Escapes = s.Escapes || f.leaves(use, maxContexts)
+		s.Escapes = s.Escapes || leaves(use, maxContexts)
 	case m.Text == f.api.status:
 		if use == m || use.Arg(0) == nil || !f.api.statusOK(use.Arg(0)) {
 			s.Errors = append(s.Errors, use)
