@@ -728,6 +728,38 @@ func (f *finder) rename(span, name *syntax.Node) {
 	}
 }
 
+// spanCall adds what a method of a span sets, in JavaScript, Python and Java, and reports whether the name is that of such
+// a method. attributes adds the attributes of an expression.
+func (f *finder) spanCall(n, recv *syntax.Node, name string, attributes func(*syntax.Node, Attribute)) bool {
+	switch name {
+	case "updateName", "update_name":
+		f.rename(recv, argument(n, 0, "name"))
+	case "setAttribute", "set_attribute":
+		if value := argument(n, 1, "value"); value != nil && f.isSpan(recv) {
+			f.set(Attribute{On: OnSpan, Node: n, Key: argument(n, 0, "key"), Value: value, Span: f.spanOf(recv)})
+		}
+	case "setAttributes", "set_attributes", "setAllAttributes":
+		if f.isSpan(recv) {
+			attributes(argument(n, 0, "attributes"), Attribute{On: OnSpan, Span: f.spanOf(recv)})
+		}
+	case "addEvent", "add_event", "recordException", "record_exception":
+		if f.isSpan(recv) {
+			attributes(argument(n, 1, "attributes"), Attribute{On: OnEvent, Span: f.spanOf(recv)})
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// argument returns the argument with a name, or at a position, nil if there is none.
+func argument(n *syntax.Node, i int, name string) *syntax.Node {
+	if a := n.Named(name); a != nil {
+		return a
+	}
+	return n.Arg(i)
+}
+
 // instrumentOf returns the instrument that a variable holds, nil if it is not known.
 func (f *finder) instrumentOf(n *syntax.Node) *Instrument {
 	if n == nil {

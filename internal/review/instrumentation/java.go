@@ -254,24 +254,13 @@ var javaClasses = boundaryTable([][3]string{
 func (j java) call(n *syntax.Node) {
 	j.boundary(n, javaClasses)
 	recv, name := n.Method()
+	if (name == "setAttribute" || name == "setAllAttributes") && j.isBuilder(recv) || j.spanCall(n, recv, name, j.attributes) {
+		return
+	}
 	switch name {
 	case "stringKey", "longKey", "doubleKey", "booleanKey", "stringArrayKey":
 		if n.Arg(0) != nil && j.File.ImportsAny("io.opentelemetry.api.common") && n.Parent != nil && n.Parent.Kind == syntax.Assign {
 			j.Keys = append(j.Keys, n.Arg(0))
-		}
-	case "setAttribute":
-		if len(n.Args()) == 2 && j.isSpan(recv) && !j.isBuilder(recv) {
-			j.set(Attribute{On: OnSpan, Node: n, Key: n.Arg(0), Value: n.Arg(1), Span: j.spanOf(recv)})
-		}
-	case "updateName":
-		j.rename(recv, n.Arg(0))
-	case "setAllAttributes":
-		if j.isSpan(recv) && !j.isBuilder(recv) {
-			j.attributes(n.Arg(0), Attribute{On: OnSpan, Span: j.spanOf(recv)})
-		}
-	case "addEvent", "recordException":
-		if j.isSpan(recv) {
-			j.attributes(n.Arg(1), Attribute{On: OnEvent, Span: j.spanOf(recv)})
 		}
 	case "add", "record", "set":
 		i := j.instrumentOf(recv)

@@ -293,24 +293,13 @@ func (j javaScript) call(n *syntax.Node) {
 		}
 		return
 	}
+	if j.spanCall(n, recv, name, j.pairs) {
+		return
+	}
 	switch name {
 	case "setLevel":
 		if j.module(recv) == "loglevel" {
 			j.level(n.Arg(0))
-		}
-	case "setAttribute":
-		if j.isSpan(recv) && len(n.Args()) == 2 {
-			j.set(Attribute{On: OnSpan, Node: n, Key: n.Arg(0), Value: n.Arg(1), Span: j.spanOf(recv)})
-		}
-	case "updateName":
-		j.rename(recv, n.Arg(0))
-	case "setAttributes":
-		if j.isSpan(recv) {
-			j.pairs(n.Arg(0), Attribute{On: OnSpan, Span: j.spanOf(recv)})
-		}
-	case "addEvent":
-		if j.isSpan(recv) {
-			j.pairs(n.Arg(1), Attribute{On: OnEvent, Span: j.spanOf(recv)})
 		}
 	case "add", "record", "observe":
 		i := j.instrumentOf(recv)

@@ -56,14 +56,6 @@ func findPython(u *Uses) {
 
 type python struct{ *finder }
 
-// argument returns the argument with a name, or at a position, nil if there is none.
-func argument(n *syntax.Node, i int, name string) *syntax.Node {
-	if a := n.Named(name); a != nil {
-		return a
-	}
-	return n.Arg(i)
-}
-
 func (p python) start(n *syntax.Node) {
 	recv, name := n.Method()
 	if recv == nil {
@@ -194,21 +186,10 @@ var pythonModules = boundaryTable([][3]string{
 func (p python) call(n *syntax.Node) {
 	p.boundary(n, pythonModules)
 	recv, name := n.Method()
+	if p.spanCall(n, recv, name, p.pairs) {
+		return
+	}
 	switch name {
-	case "set_attribute":
-		if p.isSpan(recv) && argument(n, 1, "value") != nil {
-			p.set(Attribute{On: OnSpan, Node: n, Key: argument(n, 0, "key"), Value: argument(n, 1, "value"), Span: p.spanOf(recv)})
-		}
-	case "update_name":
-		p.rename(recv, argument(n, 0, "name"))
-	case "set_attributes":
-		if p.isSpan(recv) {
-			p.pairs(argument(n, 0, "attributes"), Attribute{On: OnSpan, Span: p.spanOf(recv)})
-		}
-	case "add_event", "record_exception":
-		if p.isSpan(recv) {
-			p.pairs(argument(n, 1, "attributes"), Attribute{On: OnEvent, Span: p.spanOf(recv)})
-		}
 	case "add", "record", "set", "observe":
 		i := p.instrumentOf(recv)
 		if i != nil || p.File.ImportsAny("opentelemetry") && (named(recv, "counter") || named(recv, "histogram") || named(recv, "gauge") || p.isInstrument(recv)) {
