@@ -87,12 +87,13 @@ type plan struct {
 	configs []*configfile.File
 	aside   []*configfile.File // manifests of packages only
 
-	projects map[string]bool                // directories of projects
-	contexts map[string][]string            // directories that Compose files build with a Dockerfile, by its path
-	graph    *configfile.Graph              // nil before the first use
-	sources  map[string]map[string][]string // files by ecosystem and directory of the manifest
-	served   map[string][]string            // Go packages with servers, consumers, jobs or databases, by directory of the module
-	named    map[container]bool             // containers of deployment files that are assigned to a service
+	projects map[string]bool                 // directories of projects
+	contexts map[string][]string             // directories that Compose files build with a Dockerfile, by its path
+	graph    *configfile.Graph               // nil before the first use
+	sources  map[string]map[string][]string  // files by ecosystem and directory of the manifest
+	members  map[configfile.Project]*service // projects that services use
+	served   map[string][]string             // Go packages with servers, consumers, jobs or databases, by directory of the module
+	named    map[container]bool              // containers of deployment files that are assigned to a service
 	files    map[string]*patch.File
 	patch    patch.Patch
 }
@@ -112,6 +113,7 @@ type service struct {
 	manifests []*configfile.File
 	gradle    []configfile.Dependency // plugins and version catalog entries that its Gradle scripts use
 	started   []started               // Go programs that start the SDK
+	setUps    *place                  // where the code sets up the SDK, nil before it is read
 }
 
 // started holds the path of a Go program's file that starts the SDK, and the path of the added file with the setup.
@@ -142,7 +144,7 @@ func (p *plan) read() error {
 			p.leave(name, 0, "The project is left: the manifest begins with a byte order mark")
 		}
 	}
-	p.projects, p.contexts = map[string]bool{}, map[string][]string{}
+	p.projects, p.contexts, p.members = map[string]bool{}, map[string][]string{}, map[configfile.Project]*service{}
 	for _, f := range p.configs {
 		if isProject(f) {
 			p.projects[configfile.ProjectDir(f)] = true
@@ -288,9 +290,13 @@ func (s *service) used() (all []*service) {
 		s.graph = configfile.NewGraph(slices.Concat(s.configs, s.aside), s.plan.paths, s.imports)
 	}
 	for _, used := range s.graph.Uses(configfile.Project{Dir: s.dir, Ecosystem: s.manifests[0].Ecosystem}) {
-		at := &service{plan: s.plan, dir: used.Dir, manifests: s.graph.Manifests(used)}
-		for _, m := range at.manifests {
-			at.gradle = append(at.gradle, s.gradleDependencies(m)...)
+		at := s.members[used]
+		if at == nil {
+			at = &service{plan: s.plan, dir: used.Dir, manifests: s.graph.Manifests(used)}
+			for _, m := range at.manifests {
+				at.gradle = append(at.gradle, s.gradleDependencies(m)...)
+			}
+			s.members[used] = at
 		}
 		all = append(all, at)
 	}

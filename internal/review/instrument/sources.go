@@ -121,17 +121,35 @@ var setups = map[string]*regexp.Regexp{
 
 const setUpHere = "Nothing is added to the program: this code sets up the SDK"
 
+// place is a line of a file.
+type place struct {
+	file string
+	line int
+}
+
 // setUpIn returns the place in the code that sets up the SDK, of the service or of a project that it uses. It returns
 // "" if there is none.
 func (s *service) setUpIn() (file string, line int) {
 	for _, at := range append([]*service{s}, s.used()...) {
-		for name, text := range at.code() {
-			if found := setups[at.manifests[0].Ecosystem].FindIndex(text); found != nil {
-				return name, lineOf(text, found[0])
-			}
+		if found := at.ownSetUp(); found.file != "" {
+			return found.file, found.line
 		}
 	}
 	return "", 0
+}
+
+// ownSetUp returns the place in the code of the service itself that sets up the SDK.
+func (s *service) ownSetUp() place {
+	if s.setUps == nil {
+		s.setUps = &place{}
+		for name, text := range s.code() {
+			if at := setups[s.manifests[0].Ecosystem].FindIndex(text); at != nil {
+				s.setUps = &place{name, lineOf(text, at[0])}
+				break
+			}
+		}
+	}
+	return *s.setUps
 }
 
 // code yields the code of the service without tests.
