@@ -92,6 +92,7 @@ type plan struct {
 	graph    *configfile.Graph               // nil before the first use
 	sources  map[string]map[string][]string  // files by ecosystem and directory of the manifest
 	members  map[configfile.Project]*service // projects that services use
+	searched int                             // packages whose callers are searched for the start of the SDK
 	served   map[string][]string             // Go packages with servers, consumers, jobs or databases, by directory of the module
 	named    map[container]bool              // containers of deployment files that are assigned to a service
 	files    map[string]*patch.File
@@ -114,6 +115,7 @@ type service struct {
 	gradle    []configfile.Dependency // plugins and version catalog entries that its Gradle scripts use
 	started   []started               // Go programs that start the SDK
 	setUps    *place                  // where the code sets up the SDK, nil before it is read
+	start     *sdkStart               // nil before the code is read
 }
 
 // started holds the path of a Go program's file that starts the SDK, and the path of the added file with the setup.
@@ -273,7 +275,9 @@ func (s *service) depends(names []string, counts func(*configfile.Dependency) bo
 // repository that it uses. Names are as in depends.
 func (s *service) setUpBy(names ...string) (text string, ok bool) {
 	for _, at := range append([]*service{s}, s.used()...) {
-		name, ok := at.depends(names, func(d *configfile.Dependency) bool { return !d.Development && !d.Indirect })
+		name, ok := at.depends(names, func(d *configfile.Dependency) bool {
+			return !d.Development && !d.Indirect && (at == s || !strings.HasPrefix(d.Name, "@opentelemetry/") && d.Name != "opentelemetry-sdk" || s.starts(at))
+		})
 		switch {
 		case ok && at == s:
 			return "`" + name + "`", true

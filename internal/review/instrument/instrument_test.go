@@ -573,7 +573,7 @@ func TestOwnSetup(t *testing.T) {
 }
 
 // TestSharedSetup: a service stays as it is if a package of the repository that it depends on sets up the SDK. Without
-// the dependency it changes.
+// the dependency, or without a call that starts the SDK, it changes.
 func TestSharedSetup(t *testing.T) {
 	const (
 		nodeLib   = `{"name": "@shop/telemetry", "dependencies": {"@opentelemetry/sdk-node": "^0.222.0"}}`
@@ -591,11 +591,83 @@ func TestSharedSetup(t *testing.T) {
 	pom := func(name, dependencies string) string {
 		return "<project><groupId>shop</groupId><artifactId>" + name + "</artifactId><dependencies>" + dependencies + "</dependencies></project>"
 	}
+	const (
+		tracing    = "export class Tracing {\n  constructor() { new NodeSDK().start(); }\n}\n"
+		typed      = "import type { Tracing } from './tracing';\nexport interface Worker { tracing: Tracing }\n"
+		nodeStarts = "api/package.json Nothing is added to the program: `@opentelemetry/sdk-node` of `telemetry/package.json` sets up telemetry"
+	)
+	unstarted := func(files ...string) map[string]string { // the service uses the package without starting its SDK
+		all := map[string]string{"telemetry/package.json": nodeLib, "api/package.json": node(`, "@shop/telemetry": "workspace:*"`)}
+		for i := 0; i+1 < len(files); i += 2 {
+			all[files[i]] = files[i+1]
+		}
+		return all
+	}
 	for name, tt := range map[string]struct {
 		files map[string]string
-		uses  map[string]string // with the dependency
+		uses  map[string]string // with the dependency, or the call that starts the SDK
 		want  string            // the step
 	}{
+		"a function": {
+			unstarted("telemetry/a.js", "exports.startTelemetry = () => { new NodeSDK().start(); };\n", "api/a.js", "const telemetry = require('@shop/telemetry');\ntelemetry.log();\n"),
+			map[string]string{"api/a.js": "const telemetry = require('@shop/telemetry');\ntelemetry.startTelemetry();\n"},
+			nodeStarts,
+		},
+		"a class": {
+			unstarted("telemetry/tracing.ts", tracing, "telemetry/worker.ts", typed, "telemetry/index.ts", "export { Tracing } from './tracing';\n"),
+			map[string]string{"api/a.ts": "import { Tracing } from '@shop/telemetry';\nnew Tracing();\n"},
+			nodeStarts,
+		},
+		"a class with another name": {
+			unstarted("telemetry/tracing.ts", tracing),
+			map[string]string{"api/a.ts": "import { Tracing as T } from '@shop/telemetry';\nnew T();\n"},
+			nodeStarts,
+		},
+		"a class with a superclass": {
+			unstarted("telemetry/tracing.ts", tracing),
+			map[string]string{"telemetry/tracing.ts": "export class Tracing extends Plugin {\n  constructor() { new NodeSDK().start(); }\n}\n"},
+			nodeStarts,
+		},
+		"a static field": {
+			unstarted("telemetry/tracing.ts", tracing),
+			map[string]string{"telemetry/tracing.ts": "export class Tracing {\n  static sdk = new NodeSDK();\n}\n"},
+			nodeStarts,
+		},
+		"a default export": {
+			unstarted("telemetry/tracing.ts", "export function start() { new NodeSDK().start(); }\n"),
+			map[string]string{"telemetry/tracing.ts": "export default function start() { new NodeSDK().start(); }\n"},
+			nodeStarts,
+		},
+		"an exported function": {
+			unstarted("telemetry/a.js", "exports.startTelemetry = () => { new NodeSDK().start(); };\n"),
+			map[string]string{"telemetry/a.js": "module.exports = () => { new NodeSDK().start(); };\n"},
+			nodeStarts,
+		},
+		"a callback": {
+			unstarted("telemetry/a.js", "const plugin = { startTelemetry() { new NodeSDK().start(); } };\n"),
+			map[string]string{"telemetry/a.js": "define({ startTelemetry() { new NodeSDK().start(); } });\n"},
+			nodeStarts,
+		},
+		"started by the package": {
+			unstarted("telemetry/tracing.ts", tracing),
+			map[string]string{"telemetry/start.ts": "import { Tracing } from './tracing';\nnew Tracing();\n"},
+			nodeStarts,
+		},
+		"started by another package": {
+			unstarted("telemetry/tracing.ts", tracing, "web/package.json", `{"name": "web", "dependencies": {"@shop/telemetry": "workspace:*"}}`, "api/package.json", node(`, "web": "workspace:*"`)),
+			map[string]string{"web/web.ts": "import { Tracing } from '@shop/telemetry';\nexport const serve = () => new Tracing();\n"},
+			nodeStarts,
+		},
+		"a function in Python": {
+			map[string]string{"libs/telemetry/pyproject.toml": pythonLib, "libs/telemetry/t.py": "def set_up():\n    trace.set_tracer_provider(TracerProvider())\n", "api/requirements.txt": "flask\n-e ../libs/telemetry\n", "api/app.py": "import t\n", "api/Dockerfile": flask},
+			map[string]string{"api/app.py": "import t\nt.set_up()\n"},
+			"api/requirements.txt Nothing is added to the program: `opentelemetry-sdk` of `libs/telemetry/pyproject.toml` sets up telemetry",
+		},
+		"a decorated function in Python": {
+			map[string]string{"libs/telemetry/pyproject.toml": pythonLib, "libs/telemetry/t.py": "def set_up():\n    trace.set_tracer_provider(TracerProvider())\n", "api/requirements.txt": "flask\n-e ../libs/telemetry\n", "api/app.py": "import t\n", "api/Dockerfile": flask},
+			map[string]string{"libs/telemetry/t.py": "@signal.connect\ndef set_up():\n    trace.set_tracer_provider(TracerProvider())\n"},
+			"api/requirements.txt Nothing is added to the program: `opentelemetry-sdk` of `libs/telemetry/pyproject.toml` sets up telemetry",
+		},
 		"npm": {
 			map[string]string{"telemetry/package.json": nodeLib, "api/package.json": node("")},
 			map[string]string{"api/package.json": node(`, "@shop/telemetry": "workspace:*"`)},

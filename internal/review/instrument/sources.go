@@ -112,46 +112,6 @@ func (p *plan) imports(of configfile.Project) (all []configfile.Import) {
 	return all
 }
 
-// setups match code that sets up the SDK of a program, by ecosystem.
-var setups = map[string]*regexp.Regexp{
-	configfile.NPM:   regexp.MustCompile(`\bnew (NodeSDK|NodeTracerProvider)\b`),
-	configfile.PyPI:  regexp.MustCompile(`\bset_(tracer|meter)_provider\s*\(`),
-	configfile.Maven: regexp.MustCompile(`\b(AutoConfiguredOpenTelemetrySdk|OpenTelemetrySdk\s*\.builder|SdkTracerProvider\s*\.builder)\b`),
-}
-
-const setUpHere = "Nothing is added to the program: this code sets up the SDK"
-
-// place is a line of a file.
-type place struct {
-	file string
-	line int
-}
-
-// setUpIn returns the place in the code that sets up the SDK, of the service or of a project that it uses. It returns
-// "" if there is none.
-func (s *service) setUpIn() (file string, line int) {
-	for _, at := range append([]*service{s}, s.used()...) {
-		if found := at.ownSetUp(); found.file != "" {
-			return found.file, found.line
-		}
-	}
-	return "", 0
-}
-
-// ownSetUp returns the place in the code of the service itself that sets up the SDK.
-func (s *service) ownSetUp() place {
-	if s.setUps == nil {
-		s.setUps = &place{}
-		for name, text := range s.code() {
-			if at := setups[s.manifests[0].Ecosystem].FindIndex(text); at != nil {
-				s.setUps = &place{name, lineOf(text, at[0])}
-				break
-			}
-		}
-	}
-	return *s.setUps
-}
-
 // code yields the code of the service without tests.
 func (s *service) code() iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {

@@ -3,6 +3,7 @@
 package instrument
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay/internal/review/configfile"
+	"assay/internal/review/treesitter"
 )
 
 // TestSetUpOnce checks that the code of a package is read once for all services that use it.
@@ -24,7 +26,10 @@ func TestSetUpOnce(t *testing.T) {
 	root, err := os.OpenRoot(dir)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, root.Close()) })
-	p := &plan{ctx: t.Context(), root: root, paths: []string{"a/package.json", "b/package.json", "lib/package.json", "lib/telemetry.js"}}
+	parser, err := treesitter.New(t.Context(), "")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, parser.Close(context.WithoutCancel(t.Context()))) })
+	p := &plan{ctx: t.Context(), root: root, parser: parser, paths: []string{"a/package.json", "b/package.json", "lib/package.json", "lib/telemetry.js"}}
 	require.NoError(t, p.read())
 	for _, of := range []string{"a", "b"} {
 		s := &service{plan: p, dir: of, manifests: []*configfile.File{{Ecosystem: configfile.NPM}}}
