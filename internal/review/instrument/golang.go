@@ -210,10 +210,10 @@ func (s *service) requiresOld() (reason string, ok bool) {
 	return "", false
 }
 
-// required reports whether another module of the repository requires a module.
+// required reports whether another project of the repository requires a module or package.
 func (s *service) required(module string) bool {
 	return slices.ContainsFunc(s.configs, func(f *configfile.File) bool {
-		return f.Ecosystem == configfile.Go && slices.ContainsFunc(f.Dependencies, func(d configfile.Dependency) bool { return d.Name == module })
+		return f.Ecosystem == s.manifests[0].Ecosystem && slices.ContainsFunc(f.Dependencies, func(d configfile.Dependency) bool { return d.Name == module })
 	})
 }
 

@@ -515,6 +515,8 @@ func TestProjects(t *testing.T) {
 		"a program that a container starts":  {map[string]string{"package.json": `{"engines": {"node": "24"}, "dependencies": {"express": "5"}}`, "compose.yaml": compose + "    command: node a.js\n"}, "compose.yaml package.json", ""},
 		"a package of an organization":       {map[string]string{"package.json": `{"scripts": {"start": "node a.js"}, "dependencies": {"@sentry/bun": "10"}}`}, "", "Nothing is added to the program: `@sentry/bun`"},
 		"a package beside one that traces":   {map[string]string{"package.json": `{"scripts": {"start": "node a.js"}, "engines": {"node": "24"}, "dependencies": {"express": "5", "newrelic-pino": "1"}}`}, "package.json", ""},
+		"a library of another project":       {map[string]string{"package.json": `{"dependencies": {"@shop/db": "*"}}`, "db/package.json": `{"name": "@shop/db", "engines": {"node": "24"}, "dependencies": {"pg": "8"}}`}, "", ""},
+		"a service whose types others use":   {map[string]string{"package.json": `{"dependencies": {"@shop/db": "*"}}`, "db/package.json": `{"name": "@shop/db", "scripts": {"start": "tsx a.ts"}, "engines": {"node": "24"}, "dependencies": {"pg": "8"}}`}, "", packages},
 		"packages that are installed before": {map[string]string{"package.json": `{"dependencies": {"express": "5", "@opentelemetry/auto-instrumentations-node": "^0.82.0"}}`}, "", "Start the program with `NODE_OPTIONS="},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -52,8 +52,8 @@ var npmStart = regexp.MustCompile(`(?:^|[ /])(?:npm|yarn|pnpm)(?: -\S+)*(?: run)
 // npm instruments a service of Node.js.
 func (s *service) npm(m *configfile.File) bool {
 	var manifest struct {
-		Type    string
-		Scripts map[string]string
+		Name, Type string
+		Scripts    map[string]string
 	}
 	if err := json.Unmarshal(m.Source, &manifest); err != nil {
 		s.leave(m.Path, 0, "The project is left: the manifest has members of types that npm rejects")
@@ -207,6 +207,8 @@ func (s *service) npm(m *configfile.File) bool {
 	case loads && len(add) > 0:
 		s.addDependencies(m, add...)
 		s.locks(nodeWorkspace, []lock{{"package-lock.json", "npm install"}, {"yarn.lock", "yarn install"}, {"pnpm-lock.yaml", "pnpm install"}, {"bun.lock", "bun install"}})
+	case !started && s.required(manifest.Name) && !slices.ContainsFunc(npmStarts, func(name string) bool { return manifest.Scripts[name] != "" }):
+		return false // a library, which runs in the programs of other packages
 	case !started && len(add) > 0:
 		s.leave(m.Path, 0, install+" and start"+start)
 	case !started && !loads:
