@@ -38,49 +38,49 @@ func (p *Pass) removeAttribute(u *instrumentation.Uses, a *instrumentation.Attri
 			return nil
 		}
 	}
-	// Remove the code around the attribute that has no purpose without it as well, unless it cannot be removed.
-	parts := []*syntax.Node{n}
-	for ; n.Parent != nil && onlyPart(n); n = n.Parent {
-		parts = append(parts, n.Parent)
+	return remove(u.File, n)
+}
+
+// remove returns the edits that remove neighbouring attributes of a list, or code around one, or nil. It also removes
+// the code around them that has no purpose without them, unless it cannot be removed.
+func remove(f *syntax.File, nodes ...*syntax.Node) []Edit {
+	p := nodes[0].Parent
+	if p == nil {
+		return nil
 	}
-	for _, n := range slices.Backward(parts) {
-		if edits := removePart(u, n); edits != nil {
+	if onlyParts(p, nodes) {
+		if edits := remove(f, p); edits != nil {
 			return edits
 		}
 	}
-	return nil
-}
-
-// removePart returns the edits that remove an attribute, or the code around one, or nil.
-func removePart(u *instrumentation.Uses, n *syntax.Node) []Edit {
-	if leavesUnused(u, n) {
+	if leavesUnused(f, nodes) {
 		return nil
 	}
-	if of := n.Parent; of != nil && of.Kind == syntax.Call && name(of) == "of" && u.File.Language == syntax.Java { // Attributes.of(key, value, ...)
-		if len(of.Args()) != 2 || of.Callee().Kind != syntax.Member {
+	if p.Kind == syntax.Call && name(p) == "of" && f.Language == syntax.Java { // Attributes.of(key, value, ...)
+		if len(p.Args()) != 2 || p.Callee().Kind != syntax.Member {
 			return nil
 		}
-		return []Edit{{Start: of.Callee().Children[0].End, End: of.End, Text: ".empty()"}}
+		return []Edit{{Start: p.Callee().Children[0].End, End: p.End, Text: ".empty()"}}
 	}
-	if of := n.Parent; of != nil && of.Kind == syntax.Call && len(of.Args()) == 2 && n == of.Args()[1] && u.File.Code(of.Callee()) == "append" {
-		return removeAppend(u, of)
+	if p.Kind == syntax.Call && len(p.Args()) == 1+len(nodes) && nodes[0] == p.Args()[1] && f.Code(p.Callee()) == "append" {
+		return removeAppend(f, p)
 	}
-	start, end, ok := removal(u.File, n)
+	start, end, ok := removal(f, nodes)
 	if !ok {
 		return nil
 	}
 	return []Edit{{Start: start, End: end}}
 }
 
-// onlyPart reports whether the node around a node has no purpose without it: a call that only passes it on, or the object of a
-// single attribute at the end of a call, c.add(1, {key: value}).
-func onlyPart(n *syntax.Node) bool {
-	switch p := n.Parent; p.Kind {
+// onlyParts reports whether the node around some nodes has no purpose without them: a call that only passes them on, or the
+// object of these attributes at the end of a call, c.add(1, {key: value}).
+func onlyParts(p *syntax.Node, nodes []*syntax.Node) bool {
+	switch p.Kind {
 	case syntax.Call:
-		return wrappers[name(p)] && len(p.Args()) == 1 && n != p.Callee()
+		return wrappers[name(p)] && len(p.Args()) == len(nodes) && nodes[0] != p.Callee()
 	case syntax.Object:
 		call := p.Parent
-		if len(p.Children) != 1 || call == nil {
+		if len(p.Children) != len(nodes) || call == nil {
 			return false
 		}
 		if call.Kind == syntax.Argument { // attributes={key: value}
@@ -92,18 +92,93 @@ func onlyPart(n *syntax.Node) bool {
 		args := call.Args()
 		return args[len(args)-1] == p && (len(args) > 1 || wrappers[name(call)])
 	case syntax.Argument:
-		return n.Kind == syntax.Object
+		return nodes[0].Kind == syntax.Object
 	}
 	return false
 }
 
+// JoinRemovals makes fixes that remove neighbouring elements of a list equal: each of them then removes all of these
+// elements, with the code around them that has no purpose without them. If the fixes were made separately, a comma or
+// the emptied list would stay.
+func JoinRemovals(f *syntax.File, fixes [][]Edit) {
+	for joined := true; joined; {
+		joined = false
+		removed := make([][]*syntax.Node, len(fixes)) // by each fix
+		by := make(map[*syntax.Node][]int)            // the fixes that remove an element
+		for i, edits := range fixes {
+			removed[i] = removedElements(f, edits)
+			for _, n := range removed[i] {
+				by[n] = append(by[n], i)
+			}
+		}
+		for _, nodes := range removed {
+			if len(nodes) == 0 || by[nodes[0]] == nil {
+				continue
+			}
+			all := elements(nodes[0].Parent)
+			start := slices.Index(all, nodes[0])
+			end := start + len(nodes)
+			for start > 0 && by[all[start-1]] != nil {
+				start--
+			}
+			for end < len(all) && by[all[end]] != nil {
+				end++
+			}
+			var edits []Edit
+			if end-start > len(nodes) {
+				edits = remove(f, all[start:end]...)
+			}
+			for _, n := range all[start:end] {
+				for _, i := range by[n] {
+					if edits != nil {
+						fixes[i], joined = edits, true
+					}
+				}
+				delete(by, n)
+			}
+		}
+	}
+}
+
+// removedElements returns the elements of a list that edits remove, if they do nothing else.
+func removedElements(f *syntax.File, edits []Edit) []*syntax.Node {
+	if len(edits) != 1 || edits[0].Text != "" {
+		return nil
+	}
+	e, p := edits[0], f.Root
+	for i := 0; i >= 0; {
+		i = slices.IndexFunc(p.Children, func(c *syntax.Node) bool {
+			return c.Start <= e.Start && e.End <= c.End && (c.Start < e.Start || e.End < c.End)
+		})
+		if i >= 0 {
+			p = p.Children[i]
+		}
+	}
+	nodes := slices.DeleteFunc(slices.Clone(elements(p)), func(n *syntax.Node) bool { return n.Start < e.Start || e.End < n.End })
+	if len(nodes) == 0 || !slices.Equal(remove(f, nodes...), edits) {
+		return nil
+	}
+	return nodes
+}
+
+// elements returns the elements of a list, or the arguments of a call.
+func elements(p *syntax.Node) []*syntax.Node {
+	switch p.Kind {
+	case syntax.Call, syntax.New:
+		return p.Args()
+	case syntax.Object, syntax.List:
+		return p.Children
+	}
+	return nil
+}
+
 // removeAppend returns the edits that replace append(list, attribute) with list, or that remove a statement that
 // assigns append(list, attribute) to list.
-func removeAppend(u *instrumentation.Uses, n *syntax.Node) []Edit {
+func removeAppend(f *syntax.File, n *syntax.Node) []Edit {
 	list, assign := n.Args()[0], n.Parent
-	if assign != nil && assign.Kind == syntax.Assign && assign.Text == "=" && len(assign.Targets()) == 1 && u.File.Code(assign.Targets()[0]) == u.File.Code(list) {
-		start, end, ok := removal(u.File, assign)
-		if !ok || leavesUnused(u, assign) {
+	if assign != nil && assign.Kind == syntax.Assign && assign.Text == "=" && len(assign.Targets()) == 1 && f.Code(assign.Targets()[0]) == f.Code(list) {
+		start, end, ok := removal(f, []*syntax.Node{assign})
+		if !ok || leavesUnused(f, []*syntax.Node{assign}) {
 			return nil
 		}
 		return []Edit{{Start: start, End: end}}
@@ -111,10 +186,11 @@ func removeAppend(u *instrumentation.Uses, n *syntax.Node) []Edit {
 	return []Edit{{Start: n.Start, End: list.Start}, {Start: list.End, End: n.End}}
 }
 
-// removal returns the range to remove with a node: whole lines for a statement or a node on lines of its own, and the
-// comma of an element of a list. It returns false if the code around the node has another form.
-func removal(f *syntax.File, n *syntax.Node) (start, end int, ok bool) {
-	p := n.Parent
+// removal returns the range to remove with neighbouring nodes: whole lines for a statement or nodes on lines of their own,
+// and the commas of elements of a list. It returns false if the code around the nodes has another form.
+func removal(f *syntax.File, nodes []*syntax.Node) (start, end int, ok bool) {
+	first, last := nodes[0], nodes[len(nodes)-1]
+	p := first.Parent
 	if p == nil {
 		return 0, 0, false
 	}
@@ -123,42 +199,36 @@ func removal(f *syntax.File, n *syntax.Node) (start, end int, ok bool) {
 		if len(p.Children) < 2 && f.Language == syntax.Python {
 			return 0, 0, false
 		}
-		return wholeLines(f.Source, n.Start, n.End)
+		return wholeLines(f.Source, first.Start, first.End)
 	case syntax.Member: // a chain of calls: a.b(x).c(y)
-		if len(n.Children) > 0 && n.Kind == syntax.Call && n.Callee().Kind == syntax.Member && len(n.Callee().Children) == 1 {
-			return n.Callee().Children[0].End, n.End, true
+		if first.Kind == syntax.Call && first.Callee().Kind == syntax.Member && len(first.Callee().Children) == 1 {
+			return first.Callee().Children[0].End, first.End, true
 		}
 		return 0, 0, false
-	case syntax.Call, syntax.Object, syntax.List, syntax.New:
-		siblings := p.Children
-		if p.Kind == syntax.Call || p.Kind == syntax.New {
-			siblings = p.Args()
-		}
-		for i, s := range siblings {
-			if s != n {
-				continue
-			}
-			switch {
-			case i+1 < len(siblings): // with the comma and the space after it
-				if s, e, ok := wholeLines(f.Source, n.Start, commaEnd(f.Source, n.End)); ok {
-					return s, e, true
-				}
-				return n.Start, siblings[i+1].Start, onlyCommas(f.Source[n.End:siblings[i+1].Start])
-			case i > 0: // with the comma before it
-				if e := commaEnd(f.Source, n.End); e > n.End {
-					if s, e, ok := wholeLines(f.Source, n.Start, e); ok {
-						return s, e, true
-					}
-				}
-				return siblings[i-1].End, n.End, onlyCommas(f.Source[siblings[i-1].End:n.Start])
-			}
-			if s, e, ok := wholeLines(f.Source, n.Start, commaEnd(f.Source, n.End)); ok {
-				return s, e, true
-			}
-			return p.Start + 1, p.End - 1, f.Language != syntax.Go && (p.Kind == syntax.Object || p.Kind == syntax.List)
+	}
+	all := elements(p)
+	i := slices.Index(all, first)
+	if i < 0 {
+		return 0, 0, false
+	}
+	before, after := all[:i], all[i+len(nodes):]
+	comma := commaEnd(f.Source, last.End)
+	if comma > last.End || len(nodes) == len(all) {
+		if start, end, ok = wholeLines(f.Source, first.Start, comma); ok {
+			return start, end, true
 		}
 	}
-	return 0, 0, false
+	switch {
+	case len(after) > 0: // with the comma and the space after them
+		return first.Start, after[0].Start, onlyCommas(f.Source[last.End:after[0].Start])
+	case len(before) > 0: // with the comma before them
+		previous := before[len(before)-1]
+		return previous.End, last.End, onlyCommas(f.Source[previous.End:first.Start])
+	}
+	if f.Language == syntax.Go {
+		return first.Start, comma, p.Kind == syntax.List
+	}
+	return p.Start + 1, p.End - 1, p.Kind == syntax.Object || p.Kind == syntax.List
 }
 
 // wholeLines extends a range to whole lines. It returns false if the lines contain other code.
@@ -191,25 +261,28 @@ func commaEnd(source []byte, end int) int {
 
 func onlyCommas(text []byte) bool { return len(bytes.Trim(text, " \t\r\n,")) == 0 }
 
-// leavesUnused reports whether the removal of a node leaves a variable of a Go file without a use, which does not
-// compile.
-func leavesUnused(u *instrumentation.Uses, n *syntax.Node) bool {
-	if u.File.Language != syntax.Go {
+// leavesUnused reports whether the removal of neighbouring nodes leaves a variable of a Go file without a use, which does
+// not compile.
+func leavesUnused(f *syntax.File, nodes []*syntax.Node) bool {
+	if f.Language != syntax.Go {
 		return false
 	}
-	for c := range n.All(syntax.Name) {
-		def := u.File.Definition(c)
-		if def == nil || def.Kind != syntax.Assign && def.Kind != syntax.Declare {
-			continue
-		}
-		fn := def.Enclosing(syntax.Func)
-		if fn == nil {
-			continue
-		}
-		if !fn.Has(func(other *syntax.Node) bool {
-			return other.Kind == syntax.Name && other.Text == c.Text && !other.Within(n) && !other.Within(def) && u.File.Definition(other) == def
-		}) {
-			return true
+	start, end := nodes[0].Start, nodes[len(nodes)-1].End
+	for _, n := range nodes {
+		for c := range n.All(syntax.Name) {
+			def := f.Definition(c)
+			if def == nil || def.Kind != syntax.Assign && def.Kind != syntax.Declare {
+				continue
+			}
+			fn := def.Enclosing(syntax.Func)
+			if fn == nil {
+				continue
+			}
+			if !fn.Has(func(other *syntax.Node) bool {
+				return other.Kind == syntax.Name && other.Text == c.Text && (other.Start < start || end < other.End) && !other.Within(def) && f.Definition(other) == def
+			}) {
+				return true
+			}
 		}
 	}
 	return false

@@ -60,6 +60,7 @@ func Make(ctx context.Context, root *os.Root, parser *treesitter.Parser, finding
 			return nil, err
 		}
 		file := &file{File: patch.File{Path: path, Before: before}, parses: patch.Parses(ctx, parser, path, before)}
+		joinRemovals(ctx, parser, path, before, list)
 		slices.SortStableFunc(list, func(a, b review.Finding) int { return cmp.Compare(longest(b), longest(a)) })
 		if err := file.add(ctx, parser, list); err != nil {
 			return nil, err
@@ -71,6 +72,30 @@ func Make(ctx context.Context, root *os.Root, parser *treesitter.Parser, finding
 	}
 	p.Sort()
 	return p, nil
+}
+
+// joinRemovals joins the fixes that remove neighbouring attributes.
+func joinRemovals(ctx context.Context, parser *treesitter.Parser, path string, before []byte, findings []review.Finding) {
+	language := syntax.LanguageOf(path)
+	if language == syntax.Unknown || len(findings) < 2 {
+		return
+	}
+	f, err := syntax.Parse(ctx, parser, path, language, before)
+	if err != nil {
+		return
+	}
+	fixes := make([][]check.Edit, len(findings))
+	for i, f := range findings {
+		fixes[i] = f.Detail.Edits
+	}
+	if check.JoinRemovals(f, fixes); f.Exhausted() {
+		return
+	}
+	for i := range findings {
+		detail := *findings[i].Detail
+		detail.Edits = fixes[i]
+		findings[i].Detail = &detail
+	}
 }
 
 // add adds the fixes of findings that do not overlap with fixes of the file. If the file would no longer parse, it adds

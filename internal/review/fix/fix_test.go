@@ -9,7 +9,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -257,7 +259,82 @@ func TestOverlaps(t *testing.T) {
 	}
 }
 
-// TestBrokenFile checks that a span whose end may lie in a part of the file that the grammar does not parse has no fix.
+// TestLists removes each subset of four attributes of a list in one run. The other attributes stay, and no comma or empty
+// call without a purpose does.
+func TestLists(t *testing.T) {
+	const golang = "package a\n\nimport (\n\t\"go.opentelemetry.io/otel/attribute\"\n\t\"go.opentelemetry.io/otel/trace\"\n)\n\nfunc f(span trace.Span, all []attribute.KeyValue, u *User) {\n\twork()\n\t"
+	const javaScript = "const { trace } = require('@opentelemetry/api');\n\nexports.f = (u) => {\n\twork();\n\t"
+	const python = "from opentelemetry import trace\n\n\ndef f(u):\n\twork()\n\t"
+	const goKey, key = `attribute.String("KEY.email", u.Email)`, `'KEY.email': u.email`
+	statements := map[string]struct {
+		file, before, after, attribute string
+		statement, empty               string // with LIST, and without attributes
+	}{
+		"Go":                   {"a.go", golang, "\n}\n", goKey, `span.SetAttributes(LIST)`, ""},
+		"Go, an option":        {"a.go", golang, "\n}\n", goKey, `span.AddEvent("a", trace.WithAttributes(LIST))`, `span.AddEvent("a")`},
+		"Go, a slice":          {"a.go", golang, "\n\tspan.SetAttributes(all...)\n}\n", goKey, `all = []attribute.KeyValue{LIST}`, `all = []attribute.KeyValue{}`},
+		"Go, append":           {"a.go", golang, "\n}\n", goKey, `span.SetAttributes(append(all, LIST)...)`, `span.SetAttributes(all...)`},
+		"JavaScript":           {"a.js", javaScript, "\n};\n", key, `trace.getActiveSpan().setAttributes({LIST});`, ""},
+		"JavaScript, an event": {"a.js", javaScript, "\n};\n", key, `trace.getActiveSpan().addEvent('a', {LIST});`, `trace.getActiveSpan().addEvent('a');`},
+		"TypeScript, a map":    {"a.ts", strings.Replace(javaScript, "(u)", "(u: User)", 1), "\n\ttrace.getActiveSpan()?.setAttributes(all);\n};\n", key, `const all = {LIST};`, `const all = {};`},
+		"Python":               {"a.py", python, "\n", key, `trace.get_current_span().set_attributes({LIST})`, ""},
+		"Python, an event":     {"a.py", python, "\n", key, `trace.get_current_span().add_event('a', attributes={LIST})`, `trace.get_current_span().add_event('a')`},
+	}
+	ignored := regexp.MustCompile(`(#|//).*|\s`)
+	code := func(source string) string {
+		_, body, _ := strings.Cut(source, "work()")
+		return strings.NewReplacer(",)", ")", ",}", "}").Replace(ignored.ReplaceAllString(body, ""))
+	}
+	for layout, list := range map[string]string{
+		"one line":               "A, B, C, D",
+		"one line, comma":        "A, B, C, D,",
+		"two lines":              "A, B,\n\tC, D",
+		"many lines":             "\n\t\tA,\n\t\tB,\n\t\tC,\n\t\tD\n\t",
+		"many lines, comma":      "\n\t\tA,\n\t\tB,\n\t\tC,\n\t\tD,\n\t",
+		"two on a line, comma":   "\n\t\tA, B,\n\t\tC, D,\n\t",
+		"comments":               "\n\t\tA, # one\n\t\tB,\n\t\t# two\n\t\tC, # three\n\t\tD # four\n\t",
+		"comments, comma":        "\n\t\t# one\n\t\tA, # two\n\t\tB,\n\t\t# three\n\t\tC,\n\n\t\t# four\n\t\tD, # five\n\t",
+		"comments before commas": "\n\t\tA # one\n\t\t, B # two\n\t\t, C # three\n\t\t, D\n\t",
+	} {
+		for name, tt := range statements {
+			if tt.attribute == goKey && slices.Contains([]string{"many lines", "comments", "comments before commas"}, layout) {
+				continue // a list of Go ends with a comma if its last line does
+			}
+			t.Run(name+", "+layout, func(t *testing.T) {
+				t.Parallel()
+				attributes := strings.Split("ABCD", "")
+				list := list
+				for i, a := range attributes {
+					attributes[i] = strings.Replace(tt.attribute, "KEY", a, 1)
+					list = strings.Replace(list, a, attributes[i], 1)
+				}
+				if tt.before != python {
+					list = strings.ReplaceAll(list, "#", "//")
+				}
+				r := newRepository(t, map[string]string{tt.file: tt.before + strings.Replace(tt.statement, "LIST", list, 1) + tt.after})
+				found := slices.DeleteFunc(r.review("sensitive-attribute"), func(f review.Finding) bool { return !f.Fixable })
+				for set := 1; set < 1<<len(found); set++ {
+					var some []review.Finding
+					left := slices.Clone(attributes)
+					for i, f := range found {
+						if set&(1<<i) != 0 {
+							some = append(some, f)
+							left = slices.DeleteFunc(left, func(a string) bool { return strings.Contains(a, f.Detail.Subject) })
+						}
+					}
+					want := tt.empty
+					if len(left) > 0 {
+						want = strings.Replace(tt.statement, "LIST", strings.Join(left, ","), 1)
+					}
+					fixed := r.patch(some)
+					require.Empty(t, fixed.Left)
+					require.Equal(t, code(tt.before+want+tt.after), code(string(fixed.Files[0].After)))
+				}
+			})
+		}
+	}
+}
+
 // TestLargeFile checks that fixes that together make a file too large to parse take little more work for a multiple of
 // the findings, and that the patch has the ones that fit.
 func TestLargeFile(t *testing.T) {
@@ -281,6 +358,7 @@ func TestLargeFile(t *testing.T) {
 	require.Less(t, work(1600), 4*work(200))
 }
 
+// TestBrokenFile checks that a span whose end may lie in a part of the file that the grammar does not parse has no fix.
 func TestBrokenFile(t *testing.T) {
 	r := newRepository(t, map[string]string{"m.py": "from opentelemetry import trace\n\ntracer = trace.get_tracer(__name__)\n\n\ndef f(n):\n    span = tracer.start_span('order')\n    if n > 2:\n        return (1 +\n  2)\n    # comment\n    span.end()\n"})
 	p, err := parser()
