@@ -4,6 +4,7 @@ package check
 
 import (
 	"bytes"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -83,23 +84,26 @@ func onlyParts(p *syntax.Node, nodes []*syntax.Node) bool {
 		if len(p.Children) != len(nodes) || call == nil {
 			return false
 		}
-		if call.Kind == syntax.Argument { // attributes={key: value}
+		switch call.Kind {
+		case syntax.Argument: // attributes={key: value}
 			return call.Text == "attributes"
+		case syntax.Pair: // {attributes: {key: value}}
+			return call.Children[0].Text == "attributes"
 		}
 		if call.Kind != syntax.Call || p == call.Callee() {
 			return false
 		}
 		args := call.Args()
 		return args[len(args)-1] == p && (len(args) > 1 || wrappers[name(call)])
-	case syntax.Argument:
+	case syntax.Argument, syntax.Pair:
 		return nodes[0].Kind == syntax.Object
 	}
 	return false
 }
 
-// JoinRemovals makes fixes that remove neighbouring elements of a list equal: each of them then removes all of these
-// elements, with the code around them that has no purpose without them. If the fixes were made separately, a comma or
-// the emptied list would stay.
+// JoinRemovals makes fixes that remove neighbouring elements of a list or calls of a chain equal: each of them then removes
+// all of these, with the code around them that has no purpose without them. If the fixes were made separately, a comma
+// or the emptied list would stay.
 func JoinRemovals(f *syntax.File, fixes [][]Edit) {
 	for joined := true; joined; {
 		joined = false
@@ -115,7 +119,7 @@ func JoinRemovals(f *syntax.File, fixes [][]Edit) {
 			if len(nodes) == 0 || by[nodes[0]] == nil {
 				continue
 			}
-			all := elements(nodes[0].Parent)
+			all := siblings(nodes[0])
 			start := slices.Index(all, nodes[0])
 			end := start + len(nodes)
 			for start > 0 && by[all[start-1]] != nil {
@@ -140,7 +144,7 @@ func JoinRemovals(f *syntax.File, fixes [][]Edit) {
 	}
 }
 
-// removedElements returns the elements of a list that edits remove, if they do nothing else.
+// removedElements returns the elements of a list or the calls of a chain that edits remove, if they do nothing else.
 func removedElements(f *syntax.File, edits []Edit) []*syntax.Node {
 	if len(edits) != 1 || edits[0].Text != "" {
 		return nil
@@ -154,11 +158,24 @@ func removedElements(f *syntax.File, edits []Edit) []*syntax.Node {
 			p = p.Children[i]
 		}
 	}
-	nodes := slices.DeleteFunc(slices.Clone(elements(p)), func(n *syntax.Node) bool { return n.Start < e.Start || e.End < n.End })
-	if len(nodes) == 0 || !slices.Equal(remove(f, nodes...), edits) {
-		return nil
+	for _, all := range [][]*syntax.Node{elements(p), chain(p)} {
+		nodes := slices.DeleteFunc(slices.Clone(all), func(n *syntax.Node) bool { return n.End <= e.Start || e.End < n.End })
+		if len(nodes) > 0 && slices.Equal(remove(f, nodes...), edits) {
+			return nodes
+		}
 	}
-	return nodes
+	return nil
+}
+
+// siblings returns the list or the chain that contains a node.
+func siblings(n *syntax.Node) []*syntax.Node {
+	if all := elements(n.Parent); slices.Contains(all, n) {
+		return all
+	}
+	for setter(n) && n.Parent.Kind == syntax.Member && setter(n.Parent.Parent) {
+		n = n.Parent.Parent
+	}
+	return chain(n)
 }
 
 // elements returns the elements of a list, or the arguments of a call.
@@ -170,6 +187,21 @@ func elements(p *syntax.Node) []*syntax.Node {
 		return p.Children
 	}
 	return nil
+}
+
+// chain returns the calls of a chain that end with a call and record something, span.setAttribute(x).addEvent(y).
+func chain(n *syntax.Node) (all []*syntax.Node) {
+	for ; setter(n); n = n.Callee().Children[0] {
+		all = append(all, n)
+	}
+	slices.Reverse(all)
+	return all
+}
+
+var setters = regexp.MustCompile("^(set|add|put|record|update)")
+
+func setter(n *syntax.Node) bool {
+	return n.Kind == syntax.Call && n.Callee().Kind == syntax.Member && len(n.Callee().Children) == 1 && setters.MatchString(n.Callee().Text)
 }
 
 // removeAppend returns the edits that replace append(list, attribute) with list, or that remove a statement that
@@ -190,19 +222,22 @@ func removeAppend(f *syntax.File, n *syntax.Node) []Edit {
 // and the commas of elements of a list. It returns false if the code around the nodes has another form.
 func removal(f *syntax.File, nodes []*syntax.Node) (start, end int, ok bool) {
 	first, last := nodes[0], nodes[len(nodes)-1]
-	p := first.Parent
+	p := last.Parent
 	if p == nil {
 		return 0, 0, false
 	}
 	switch p.Kind {
 	case syntax.Block:
+		if len(chain(last)) > len(nodes) {
+			return first.Callee().Children[0].End, last.End, true
+		}
 		if len(p.Children) < 2 && f.Language == syntax.Python {
 			return 0, 0, false
 		}
-		return wholeLines(f.Source, first.Start, first.End)
+		return wholeLines(f.Source, last.Start, last.End)
 	case syntax.Member: // a chain of calls: a.b(x).c(y)
 		if first.Kind == syntax.Call && first.Callee().Kind == syntax.Member && len(first.Callee().Children) == 1 {
-			return first.Callee().Children[0].End, first.End, true
+			return first.Callee().Children[0].End, last.End, true
 		}
 		return 0, 0, false
 	}

@@ -235,6 +235,21 @@ func TestOverlaps(t *testing.T) {
 			javaScript("  const span = tracer.startSpan('order');\n  span.setAttribute('user.email', email);\n  if (n > 2) {\n    return;\n  }\n  await work();\n  span.end();\n"),
 			javaScript("  const span = tracer.startSpan('order');\n  try {\n    if (n > 2) {\n      return;\n    }\n    await work();\n  } finally {\n    span.end();\n  }\n"),
 		},
+		"JavaScript, all attributes of a chain": {
+			"m.js",
+			javaScript("  work();\n  trace.getActiveSpan().setAttribute('user.email', email).setAttribute('user.phone', email.phone);\n"),
+			javaScript("  work();\n"),
+		},
+		"JavaScript, attributes of a chain": {
+			"m.js",
+			javaScript("  trace.getActiveSpan().setAttribute('a', n).setAttribute('user.email', email)\n    .setAttributes({ 'user.phone': email.phone }).setAttribute('b', n).setAttribute('b.email', email);\n"),
+			javaScript("  trace.getActiveSpan().setAttribute('a', n).setAttribute('b', n);\n"),
+		},
+		"Java, an attribute of a chain": {
+			"M.java",
+			"import io.opentelemetry.api.trace.Span;\n\nclass M {\n  void f(String email, int n) {\n    Span.current().setAttribute(\"n\", n).setAttribute(\"user.email\", email);\n  }\n}\n",
+			"import io.opentelemetry.api.trace.Span;\n\nclass M {\n  void f(String email, int n) {\n    Span.current().setAttribute(\"n\", n);\n  }\n}\n",
+		},
 		"JavaScript, two spans": {
 			"m.js",
 			javaScript("  const a = tracer.startSpan('a');\n  const b = tracer.startSpan('b');\n  if (n > 2) {\n    return;\n  }\n  b.end();\n  a.end();\n"),
@@ -276,6 +291,7 @@ func TestLists(t *testing.T) {
 		"Go, append":           {"a.go", golang, "\n}\n", goKey, `span.SetAttributes(append(all, LIST)...)`, `span.SetAttributes(all...)`},
 		"JavaScript":           {"a.js", javaScript, "\n};\n", key, `trace.getActiveSpan().setAttributes({LIST});`, ""},
 		"JavaScript, an event": {"a.js", javaScript, "\n};\n", key, `trace.getActiveSpan().addEvent('a', {LIST});`, `trace.getActiveSpan().addEvent('a');`},
+		"JavaScript, options":  {"a.js", javaScript, "\n};\n", key, `trace.getTracer('a').startSpan('a', {attributes: {LIST}}).end();`, `trace.getTracer('a').startSpan('a').end();`},
 		"TypeScript, a map":    {"a.ts", strings.Replace(javaScript, "(u)", "(u: User)", 1), "\n\ttrace.getActiveSpan()?.setAttributes(all);\n};\n", key, `const all = {LIST};`, `const all = {};`},
 		"Python":               {"a.py", python, "\n", key, `trace.get_current_span().set_attributes({LIST})`, ""},
 		"Python, an event":     {"a.py", python, "\n", key, `trace.get_current_span().add_event('a', attributes={LIST})`, `trace.get_current_span().add_event('a')`},
