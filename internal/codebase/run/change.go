@@ -245,7 +245,8 @@ func newVerification(r reviewed) *verification {
 func (j *job) test(ctx context.Context, ch *change, after string, v *verification) (err error) {
 	if j.cfg.Verifier != nil {
 		v.Result, err = j.cfg.Verifier.Verify(ctx, verify.Options{
-			Before: j.files.Dir, After: after, Command: j.repository.Settings.TestCommand, Rules: ch.rules(), Installs: j.run.Type != assay.RunFix && !j.testable,
+			Before: j.files.Dir, After: after, Changed: lists.Map(ch.Patch.Files, func(f patch.File) string { return f.Path }),
+			Command: j.repository.Settings.TestCommand, Rules: ch.rules(), Installs: j.run.Type != assay.RunFix && !j.testable,
 			Progress: func(text string) { j.remark(ctx, j.run.Phase, "Running "+text) },
 		})
 	}

@@ -3,10 +3,8 @@
 package verify
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"io/fs"
 	"path"
@@ -48,14 +46,9 @@ func hasTestScript(text []byte) bool {
 	return json.Unmarshal(text, &p) == nil && p.Scripts["test"] != "" && !strings.Contains(p.Scripts["test"], "no test specified")
 }
 
-// suggest returns a command that runs the tests of the changed modules. If no module changed, it returns the command
-// for the module in the root, or "" if there is none. A file belongs to the module in the nearest directory with a
-// manifest.
-func suggest(ctx context.Context, before, after fs.FS) (string, error) {
-	changed, err := changedFiles(ctx, before, after)
-	if err != nil {
-		return "", err
-	}
+// suggest returns a command that runs the tests of the modules of changed files. If there is none, it returns the command
+// for the module in the root, or "". A file belongs to the module in the nearest directory with a manifest.
+func suggest(ctx context.Context, tree fs.FS, changed []string) (string, error) {
 	var parts, dirs []string
 	for _, name := range changed {
 		if len(dirs) == maxModules {
@@ -64,7 +57,7 @@ func suggest(ctx context.Context, before, after fs.FS) (string, error) {
 		if ctx.Err() != nil {
 			return "", context.Cause(ctx)
 		}
-		dir, command := module(after, path.Dir(name))
+		dir, command := module(tree, path.Dir(name))
 		if command == "" || slices.Contains(dirs, dir) {
 			continue
 		}
@@ -75,7 +68,7 @@ func suggest(ctx context.Context, before, after fs.FS) (string, error) {
 		parts = append(parts, command)
 	}
 	if len(parts) == 0 {
-		_, command := module(after, ".")
+		_, command := module(tree, ".")
 		return command, nil
 	}
 	return strings.Join(parts, " && "), nil
@@ -107,70 +100,3 @@ func read(tree fs.FS, name string) ([]byte, error) {
 
 // quote quotes a word for the shell.
 func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
-
-// changedFiles returns the regular files that differ between two trees: first those in after, then those only in
-// before.
-func changedFiles(ctx context.Context, before, after fs.FS) (changed []string, err error) {
-	walk := func(tree, other fs.FS, compare bool) error {
-		return fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
-			switch {
-			case err != nil:
-				return err
-			case ctx.Err() != nil:
-				return context.Cause(ctx)
-			case d.IsDir() && d.Name() == ".git":
-				return fs.SkipDir
-			case !d.Type().IsRegular():
-				return nil
-			}
-			same, err := sameFile(tree, other, name, compare)
-			if err == nil && !same {
-				changed = append(changed, name)
-			}
-			return err
-		})
-	}
-	if err := walk(after, before, true); err != nil {
-		return nil, err
-	}
-	return changed, walk(before, after, false)
-}
-
-// sameFile reports whether the other tree has the file. If compare is set, the contents must be equal, too.
-func sameFile(tree, other fs.FS, name string, compare bool) (bool, error) {
-	info, err := fs.Lstat(other, name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil || !compare {
-		return err == nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return false, nil
-	}
-	a, err := tree.Open(name)
-	if err != nil {
-		return false, err
-	}
-	defer a.Close()
-	b, err := other.Open(name)
-	if err != nil {
-		return false, err
-	}
-	defer b.Close()
-	var x, y [32 << 10]byte
-	for {
-		n, errA := io.ReadFull(a, x[:])
-		m, errB := io.ReadFull(b, y[:])
-		switch {
-		case !bytes.Equal(x[:n], y[:m]):
-			return false, nil
-		case ended(errA) && ended(errB):
-			return true, nil
-		case errA != nil && !ended(errA), errB != nil && !ended(errB):
-			return false, errors.Join(errA, errB)
-		}
-	}
-}
-
-func ended(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }

@@ -47,7 +47,8 @@ const (
 // Options describes the change to verify.
 type Options struct {
 	Before, After string   // directories with the repository before and after the change; they are only read
-	Command       string   // shell command that runs the tests; "" selects a command by the manifests
+	Changed       []string // paths of the changed files in After, with slashes
+	Command       string   // shell command that runs the tests; "" selects a command by the manifests of the changed files
 	Rules         []string // ids of the rules that the change should fix; empty if it should add telemetry
 	// Installs is set if the change adds dependencies. The tests have no network to install them, so a failure after
 	// the change is inconclusive.
@@ -131,7 +132,7 @@ func (v *Verifier) Verify(ctx context.Context, o Options) (*Result, error) {
 	defer after.Close()
 	command := strings.TrimSpace(o.Command)
 	if command == "" {
-		if command, err = suggest(ctx, before.FS(), after.FS()); err != nil {
+		if command, err = suggest(ctx, after.FS(), o.Changed); err != nil {
 			return nil, fmt.Errorf("verify the change: %w", err)
 		}
 	}
