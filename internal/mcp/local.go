@@ -116,28 +116,17 @@ func openRegular(name string) (*os.File, error) {
 
 type (
 	verdict struct {
-		Verdict    string        `json:"verdict"` // better, same, worse
-		Introduced []codePlace   `json:"introduced"`
-		Resolved   []codePlace   `json:"resolved"`
-		Rules      []ruleChange  `json:"rules"`  // whose state differs
-		Scores     []scoreChange `json:"scores"` // of the telemetry
+		Verdict    string              `json:"verdict"` // better, same, worse
+		Introduced []codePlace         `json:"introduced"`
+		Resolved   []codePlace         `json:"resolved"`
+		Rules      []report.RuleStates `json:"rules"`  // whose state differs
+		Scores     []report.Scores     `json:"scores"` // of the telemetry
 	}
 	codePlace struct {
 		Check   string `json:"check"`
 		File    string `json:"file"`
 		Line    int    `json:"line"`
 		Summary string `json:"summary"`
-	}
-	ruleChange struct {
-		Service string `json:"service"`
-		Rule    string `json:"rule_id"`
-		Before  string `json:"before"` // passed, failed, not evaluated
-		After   string `json:"after"`
-	}
-	scoreChange struct {
-		Service string   `json:"service"`
-		Before  *float64 `json:"before"`
-		After   *float64 `json:"after"`
 	}
 )
 
@@ -164,7 +153,7 @@ func (l *Local) verify(ctx context.Context, _ http.Header, in verifyIn) (any, er
 	}
 	v := &verdict{
 		Verdict: "same", Introduced: missing(reports[1], reports[0]), Resolved: missing(reports[0], reports[1]),
-		Rules: []ruleChange{}, Scores: []scoreChange{},
+		Rules: []report.RuleStates{}, Scores: []report.Scores{},
 	}
 	worse, better := len(v.Introduced) > 0, len(v.Resolved) > 0
 	if len(in.Before) > 0 {
@@ -176,10 +165,15 @@ func (l *Local) verify(ctx context.Context, _ http.Header, in verifyIn) (any, er
 		if err != nil {
 			return nil, err
 		}
-		v.compare(was, is)
-		for _, r := range v.Rules {
-			worse = worse || r.After == "failed"
-			better = better || r.Before == "failed" && r.After == "passed"
+		rules, scores := report.Compare(was, is)
+		v.Scores = append(v.Scores, scores...)
+		for _, r := range rules {
+			if r.Before == r.After {
+				continue
+			}
+			v.Rules = append(v.Rules, r)
+			worse = worse || r.After == report.Failed
+			better = better || r.Before == report.Failed && r.After == report.Passed
 		}
 	}
 	switch {
@@ -223,56 +217,4 @@ func missing(in, from *review.Report) []codePlace {
 		all = append(all, codePlace{f.Check, k.file, f.Locations[0].Line, f.Summary})
 	}
 	return all
-}
-
-// compare compares services by name.
-func (v *verdict) compare(was, is *report.Report) {
-	type state struct {
-		score  *float64
-		passed map[string]bool
-	}
-	states := func(r *report.Report) map[string]state {
-		all := map[string]state{}
-		for _, s := range r.Services {
-			st := state{s.ScoreExact, map[string]bool{}}
-			for _, id := range s.EvaluatedRuleIDs {
-				st.passed[id] = !slices.Contains(s.FailedRuleIDs, id)
-			}
-			all[s.Name] = st
-		}
-		return all
-	}
-	before, after := states(was), states(is)
-	var names []string
-	for _, all := range []map[string]state{before, after} {
-		for name := range all {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	for _, name := range slices.Compact(names) {
-		v.Scores = append(v.Scores, scoreChange{name, before[name].score, after[name].score})
-		var ids []string
-		for _, st := range []state{before[name], after[name]} {
-			for id := range st.passed {
-				ids = append(ids, id)
-			}
-		}
-		slices.Sort(ids)
-		for _, id := range slices.Compact(ids) {
-			text := func(st state) string {
-				passed, evaluated := st.passed[id]
-				switch {
-				case !evaluated:
-					return "not evaluated"
-				case passed:
-					return "passed"
-				}
-				return "failed"
-			}
-			if a, b := text(before[name]), text(after[name]); a != b {
-				v.Rules = append(v.Rules, ruleChange{name, id, a, b})
-			}
-		}
-	}
 }

@@ -21,6 +21,7 @@ import (
 	"assay/internal/codebase/propose"
 	"assay/internal/codebase/source"
 	"assay/internal/codebase/verify"
+	"assay/internal/report"
 	"assay/internal/review"
 	"assay/internal/review/fix"
 	"assay/internal/review/patch"
@@ -84,7 +85,7 @@ func newShop(t *testing.T) (w *world, byCheck map[string]string) {
 		return made, json.Unmarshal(text, made)
 	}
 	w.verified = func(context.Context, verify.Options) (*verify.Result, error) {
-		return &verify.Result{Status: verify.Verified, Command: "go test ./...", Rules: []verify.Rule{{ID: "SPA-003", Service: "shop|@all", Pair: verify.Pair[verify.State]{Before: verify.Failed, After: verify.Passed}}}}, nil
+		return &verify.Result{Status: verify.Verified, Command: "go test ./...", Rules: []report.RuleStates{{ID: "SPA-003", Service: "shop|@all", Pair: report.Pair[report.RuleState]{Before: report.Failed, After: report.Passed}}}}, nil
 	}
 	w.pull = &source.Pull{Number: 7, URL: "https://example.com/acme/shop/pull/7", State: assay.PullOpen}
 	w.grant(true)
@@ -165,7 +166,7 @@ func TestFix(t *testing.T) {
 			return nil, fmt.Errorf("before %s, after %s, %v", before, after, script.Mode())
 		}
 		o.Progress("tests before the change")
-		return &verify.Result{Status: verify.Verified, Rules: []verify.Rule{{ID: strings.Join(o.Rules, " "), Service: "shop|@all"}}}, nil
+		return &verify.Result{Status: verify.Verified, Rules: []report.RuleStates{{ID: strings.Join(o.Rules, " "), Service: "shop|@all"}}}, nil
 	}
 	id := w.scheduleFix(found["span-name-dynamic"], found["sensitive-attribute"], found["sensitive-log"])
 	w.start("a", withVerifier(w))
@@ -371,8 +372,8 @@ func TestResultIsBounded(t *testing.T) {
 	v := r.Verification
 	v.Tests.Before, v.Tests.After = &verify.Tests{Output: strings.Repeat("é\n", 20_000)}, &verify.Tests{Output: strings.Repeat("x", 20_000)}
 	for n := range 2000 {
-		v.Rules = append(v.Rules, verify.Rule{ID: "SPA-001", Service: fmt.Sprint("service ", n)})
-		v.Scores = append(v.Scores, verify.Score{Service: fmt.Sprint("service ", n)})
+		v.Rules = append(v.Rules, report.RuleStates{ID: "SPA-001", Service: fmt.Sprint("service ", n)})
+		v.Scores = append(v.Scores, report.Scores{Service: fmt.Sprint("service ", n)})
 		v.Review.Introduced = append(v.Review.Introduced, fmt.Sprint("metric-unit in file ", n))
 	}
 	text, err := r.saved()

@@ -58,19 +58,14 @@ type Options struct {
 
 // Result is the evidence for a change. Texts from the repository and its telemetry are printable and bounded.
 type Result struct {
-	Status    Status           `json:"status"`
-	Reason    string           `json:"reason,omitempty"`
-	Command   string           `json:"command,omitempty"`
-	Tests     Pair[*Tests]     `json:"tests"`
-	Rules     []Rule           `json:"rules"`  // by service and id
-	Scores    []Score          `json:"scores"` // by service
-	Telemetry Pair[*Telemetry] `json:"telemetry"`
-}
+	Status  Status              `json:"status"`
+	Reason  string              `json:"reason,omitempty"`
+	Command string              `json:"command,omitempty"`
+	Tests   report.Pair[*Tests] `json:"tests"` // nil if they did not run, as Telemetry
+	Rules   []report.RuleStates `json:"rules"`
+	Scores  []report.Scores     `json:"scores"`
 
-// Pair has the values before and after the change. A value is nil if the tests did not run.
-type Pair[T any] struct {
-	Before T `json:"before"`
-	After  T `json:"after"`
+	Telemetry report.Pair[*Telemetry] `json:"telemetry"`
 }
 
 // Tests is one run of the tests.
@@ -80,29 +75,6 @@ type Tests struct {
 	Limit    string  `json:"limit,omitempty"` // limit that ended the tests: time, memory or files
 	Duration float64 `json:"duration_seconds"`
 	Output   string  `json:"output,omitempty"` // the last lines, without secrets
-}
-
-// Rule is the state of a rule for a service.
-type Rule struct {
-	ID      string `json:"rule_id"`
-	Service string `json:"service"`
-	Pair[State]
-}
-
-// State is the state of a rule.
-type State string
-
-// The states.
-const (
-	Passed       State = "passed"
-	Failed       State = "failed"
-	NotEvaluated State = "not evaluated"
-)
-
-// Score is the score of a service before and after the change. It is nil if no rule was evaluated.
-type Score struct {
-	Service string `json:"service"`
-	Pair[*float64]
 }
 
 // Telemetry is the telemetry that the tests sent.
@@ -136,7 +108,7 @@ func (v *Verifier) Verify(ctx context.Context, o Options) (*Result, error) {
 			return nil, fmt.Errorf("verify the change: %w", err)
 		}
 	}
-	r := &Result{Status: Unverified, Command: report.Printable(command, maxCommand), Rules: []Rule{}, Scores: []Score{}}
+	r := &Result{Status: Unverified, Command: report.Printable(command, maxCommand), Rules: []report.RuleStates{}, Scores: []report.Scores{}}
 	if command == "" {
 		r.Reason = "no command for tests is configured, and no manifest suggests one"
 		return r, nil

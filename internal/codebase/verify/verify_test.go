@@ -28,6 +28,7 @@ import (
 
 	"assay/internal/assaytest"
 	"assay/internal/codebase/sandbox"
+	"assay/internal/report"
 	"assay/internal/wire"
 )
 
@@ -104,7 +105,7 @@ func TestGo(t *testing.T) {
 	})
 	require.Equal(t, Verified, r.Status, "%+v %+v", r.Reason, r.Tests)
 	require.Equal(t, "go test ./...", r.Command)
-	require.Contains(t, r.Rules, Rule{ID: "MET-002", Service: "orders", Pair: Pair[State]{Failed, Passed}})
+	require.Contains(t, r.Rules, report.RuleStates{Service: "orders", ID: "MET-002", Pair: report.Pair[report.RuleState]{Before: report.Failed, After: report.Passed}})
 	require.Len(t, r.Scores, 1)
 	require.Less(t, *r.Scores[0].Before, *r.Scores[0].After)
 	require.Equal(t, &Telemetry{MetricPoints: 1}, r.Telemetry.After)
