@@ -250,7 +250,7 @@ func (s *keySet) fetch(ctx context.Context) ([]jose.JSONWebKey, Endpoints, error
 		Methods       []string `json:"token_endpoint_auth_methods_supported"`
 	}
 	var endpoints Endpoints
-	if err := s.get(ctx, strings.TrimSuffix(s.issuer, "/")+"/.well-known/openid-configuration", &discovery); err != nil {
+	if err := get(ctx, s.client, strings.TrimSuffix(s.issuer, "/")+"/.well-known/openid-configuration", &discovery); err != nil {
 		return nil, endpoints, fmt.Errorf("discovery: %w", err)
 	}
 	if discovery.Issuer != s.issuer {
@@ -259,16 +259,10 @@ func (s *keySet) fetch(ctx context.Context) ([]jose.JSONWebKey, Endpoints, error
 	if err := s.checkURL(discovery.JWKSURI); err != nil {
 		return nil, endpoints, fmt.Errorf("discovery: jwks_uri: %w", err)
 	}
-	var set struct {
-		Keys []json.RawMessage `json:"keys"`
-	}
-	if err := s.get(ctx, discovery.JWKSURI, &set); err != nil {
+	keys, err := FetchKeys(ctx, s.client, discovery.JWKSURI)
+	if err != nil {
 		return nil, endpoints, fmt.Errorf("keys: %w", err)
 	}
-	if set.Keys == nil {
-		return nil, endpoints, errors.New("keys: the document has no array \"keys\"")
-	}
-	keys := usableKeys(set.Keys)
 	if len(keys) == 0 {
 		s.logger.WarnContext(ctx, "the identity provider has no key that can be used, so all its tokens are refused", "issuer", s.issuer)
 	}
@@ -295,14 +289,28 @@ func (s *keySet) checkURL(address string) error {
 	return nil
 }
 
+// FetchKeys returns the keys of a JWK set that can verify signatures.
+func FetchKeys(ctx context.Context, client *http.Client, address string) ([]jose.JSONWebKey, error) {
+	var set struct {
+		Keys []json.RawMessage `json:"keys"`
+	}
+	if err := get(ctx, client, address, &set); err != nil {
+		return nil, err
+	}
+	if set.Keys == nil {
+		return nil, errors.New("the document has no array \"keys\"")
+	}
+	return usableKeys(set.Keys), nil
+}
+
 // get reads a JSON document.
-func (s *keySet) get(ctx context.Context, address string, document any) error {
+func get(ctx context.Context, client *http.Client, address string, document any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return err
 	}
 	req.Header.Set("Accept", "application/json")
-	res, err := s.client.Do(req)
+	res, err := client.Do(req)
 	if err != nil {
 		return err
 	}

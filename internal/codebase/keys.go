@@ -7,42 +7,38 @@ import (
 	"crypto/ed25519"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"sync"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+	"golang.org/x/sync/singleflight"
 
 	"assay"
+	"assay/internal/auth"
 )
 
 const (
 	keysFresh    = 5 * time.Minute // limits how long a withdrawn key is accepted while assay is reachable
 	askInterval  = time.Second     // between fetches
 	fetchTimeout = 5 * time.Second
-	maxKeySet    = 64 << 10 // bytes
-	maxKeys      = 64
 )
 
 // keySet caches the public keys that assay publishes. It fetches them when a token has an unknown key id and when they
 // are stale: one fetch at a time, at most one a second. If assay is unavailable, the old keys remain. It is safe for
 // concurrent use.
 type keySet struct {
-	url    string
-	client *http.Client
-	now    func() time.Time
-	logger *slog.Logger
+	url     string
+	client  *http.Client
+	now     func() time.Time
+	logger  *slog.Logger
+	fetches singleflight.Group
 
-	mu       sync.Mutex
-	keys     map[string]ed25519.PublicKey // by key id; nil: they have never been fetched
-	fetched  time.Time                    // when the last fetch that succeeded began
-	asked    time.Time                    // when the last fetch began
-	fetching chan struct{}                // closed after the fetch in progress; nil: there is none
+	mu      sync.Mutex
+	keys    map[string]ed25519.PublicKey // by key id; nil: they have never been fetched
+	fetched time.Time                    // when the last fetch that succeeded began
+	asked   time.Time                    // when the last fetch began
 }
 
 func newKeySet(url string, transport http.RoundTripper, now func() time.Time, logger *slog.Logger) *keySet {
@@ -67,109 +63,67 @@ func KeyTransport(roots *x509.CertPool) http.RoundTripper {
 
 // find returns the key with an id. It waits for assay only if the key is unknown or the keys are stale.
 func (s *keySet) find(ctx context.Context, id string) (ed25519.PublicKey, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for waited := false; ; waited = true {
-		key, known := s.keys[id]
-		age := s.now().Sub(s.fetched)
-		fresh := known && age >= 0 && age < keysFresh
-		recent := s.now().Sub(s.asked)
-		switch {
-		case fresh || known && waited:
-			return key, nil
-		case s.fetching == nil && (waited || recent >= 0 && recent < askInterval):
-			switch {
-			case known:
-				return key, nil
-			case s.keys == nil:
-				return nil, errNoKeys()
-			}
-			return nil, errToken("it is signed with a key that is not published")
-		case s.fetching == nil:
-			s.asked, s.fetching = s.now(), make(chan struct{})
-			s.mu.Unlock()
-			// Other requests may wait for the fetch, so it must not end with this one.
-			s.refresh(context.WithoutCancel(ctx))
-			s.mu.Lock()
-		default:
-			fetching := s.fetching
-			s.mu.Unlock()
-			select {
-			case <-fetching:
-			case <-ctx.Done():
-			}
-			s.mu.Lock()
-			if ctx.Err() != nil {
-				return nil, errNoKeys()
-			}
-		}
-	}
-}
-
-// refresh fetches and stores the keys.
-func (s *keySet) refresh(ctx context.Context) {
-	keys, err := s.fetch(ctx)
-	if err != nil {
-		s.logger.WarnContext(ctx, "failed to fetch the keys of tokens", "error", err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	key, err := s.cached(id)
 	if err == nil {
-		s.keys, s.fetched = keys, s.asked
+		return key, nil
 	}
-	close(s.fetching)
-	s.fetching = nil
+	// Other requests may wait for the fetch, so it must not end with this one.
+	fetch := s.fetches.DoChan("", func() (any, error) { return nil, s.refresh(context.WithoutCancel(ctx)) })
+	select {
+	case <-fetch:
+	case <-ctx.Done():
+		return nil, errNoKeys()
+	}
+	if key, err = s.cached(id); key != nil {
+		return key, nil
+	}
+	return nil, err
 }
 
-func (s *keySet) fetch(ctx context.Context) (map[string]ed25519.PublicKey, error) {
+// cached returns the key with an id. It returns an error if the key is unknown, and with the key if the keys are stale.
+func (s *keySet) cached(id string) (ed25519.PublicKey, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key, known := s.keys[id]
+	age := s.now().Sub(s.fetched)
+	switch {
+	case s.keys == nil || known && (age < 0 || age >= keysFresh):
+		return key, errNoKeys()
+	case !known:
+		return nil, errToken("it is signed with a key that is not published")
+	}
+	return key, nil
+}
+
+// refresh fetches and stores the keys, unless it did less than a second ago.
+func (s *keySet) refresh(ctx context.Context) error {
+	now := s.now()
+	s.mu.Lock()
+	recent := now.Sub(s.asked)
+	if recent < 0 || recent >= askInterval {
+		s.asked = now
+	}
+	s.mu.Unlock()
+	if recent >= 0 && recent < askInterval {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url, nil)
+	all, err := auth.FetchKeys(ctx, s.client, s.url)
 	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Accept", "application/json")
-	res, err := s.client.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s answered %d", s.url, res.StatusCode)
-	}
-	body, err := io.ReadAll(io.LimitReader(res.Body, maxKeySet+1))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", s.url, err)
-	}
-	if len(body) > maxKeySet {
-		return nil, fmt.Errorf("%s answered with more than %d bytes", s.url, maxKeySet)
-	}
-	return parseKeys(body)
-}
-
-// parseKeys returns the Ed25519 keys of a JWK set by id. It skips other keys.
-// Source: RFC 7517, section 5.
-func parseKeys(text []byte) (map[string]ed25519.PublicKey, error) {
-	var set struct {
-		Keys []json.RawMessage `json:"keys"`
-	}
-	if err := json.Unmarshal(text, &set); err != nil {
-		return nil, fmt.Errorf("decode the keys: %w", err)
-	}
-	if set.Keys == nil {
-		return nil, errors.New("the document has no array \"keys\"")
+		s.logger.WarnContext(ctx, "failed to fetch the keys of tokens", "error", err)
+		return err
 	}
 	keys := make(map[string]ed25519.PublicKey)
-	for _, raw := range set.Keys {
-		var k jose.JSONWebKey
-		if k.UnmarshalJSON(raw) != nil || k.KeyID == "" || k.Use != "" && k.Use != "sig" || k.Algorithm != "" && k.Algorithm != string(jose.EdDSA) {
-			continue
-		}
-		if public, ok := k.Key.(ed25519.PublicKey); ok && len(keys) < maxKeys {
-			keys[k.KeyID] = public
+	for _, k := range all {
+		if key, ok := k.Key.(ed25519.PublicKey); ok && k.KeyID != "" && (k.Algorithm == "" || k.Algorithm == string(jose.EdDSA)) {
+			keys[k.KeyID] = key
 		}
 	}
-	return keys, nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keys, s.fetched = keys, now
+	return nil
 }
 
 func errNoKeys() error {

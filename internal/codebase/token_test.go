@@ -8,6 +8,7 @@ import (
 	"crypto/elliptic"
 	"encoding/base64"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -181,7 +182,7 @@ func TestKeysAway(t *testing.T) {
 		"redirect":  {302, ""},
 		"not JSON":  {200, "<html>"},
 		"no keys":   {200, "{}"},
-		"too large": {200, `{"keys":[],"x":"` + strings.Repeat("a", maxKeySet) + `"}`},
+		"too large": {200, `{"keys":[],"x":"` + strings.Repeat("a", 1<<20) + `"}`},
 	} {
 		w.clock.move(time.Minute)
 		broken(b.status, b.body)
@@ -207,14 +208,15 @@ func TestUnusableKeysAreLeftOut(t *testing.T) {
 	private, err := w.signer.keys[0].MarshalJSON()
 	require.NoError(t, err)
 	change := func(old, new string) string { return strings.Replace(string(good), old, new, 1) }
-	keys, err := parseKeys([]byte(`{"keys":[null,1,{"kty":"odd","kid":"a"},` + strings.Join([]string{
+	w.signer.status, w.signer.body = 200, `{"keys":[null,1,{"kty":"odd","kid":"a"},`+strings.Join([]string{
 		change(`"key-1"`, `""`), change(`"sig"`, `"enc"`), change(`"EdDSA"`, `"HS256"`),
 		strings.Replace(string(private), "key-1", "private", 1),
 		`{"kty":"oct","kid":"secret","k":"AAAA"}`, change("key-1", "key-2"),
-	}, ",") + `]}`))
-	require.NoError(t, err)
-	require.Len(t, keys, 1)
-	require.Contains(t, keys, "key-2")
+	}, ",")+`]}`
+	keys := newKeySet(w.signer.URL, KeyTransport(nil), w.clock.Now, slog.New(slog.DiscardHandler))
+	require.NoError(t, keys.refresh(t.Context()))
+	require.Len(t, keys.keys, 1)
+	require.Contains(t, keys.keys, "key-2")
 }
 
 // TestOneFetchForMany sees that requests that arrive together share a fetch.
