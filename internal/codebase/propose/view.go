@@ -123,7 +123,7 @@ func (t *Tree) remember(text []byte, lines []redact.Line) {
 		if !l.Redacted() {
 			continue
 		}
-		for s := range redact.Values(raw[i]) {
+		for _, s := range redact.Values(raw[i]) {
 			s = strings.TrimSpace(s)
 			if len(s) < minSecret || len(s) > maxSecret || commonWord.MatchString(s) || t.secrets[s] {
 				continue

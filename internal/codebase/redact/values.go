@@ -3,7 +3,7 @@
 package redact
 
 import (
-	"iter"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -11,60 +11,41 @@ import (
 
 // Values returns the texts of a hidden line that compilers and tests may print: the line itself and its literals, with
 // and without escapes. For a line without literals, it returns the possible values instead.
-func Values(line string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		if !yield(line) {
-			return
-		}
-		found := false
-		for literal := range literals(line) {
-			found = true
-			if !yield(literal) {
-				return
-			}
-			for s := range strings.Lines(unescaped(literal)) {
-				if !yield(s) {
-					return
-				}
-			}
-		}
-		if found {
-			return
-		}
-		for _, s := range values(line) {
-			if !yield(s) {
-				return
-			}
-		}
+func Values(line string) []string {
+	found := literals(line)
+	if len(found) == 0 {
+		return append(values(line), line)
 	}
+	all := append(found, line)
+	for _, literal := range found {
+		all = slices.AppendSeq(all, strings.Lines(unescaped(literal)))
+	}
+	return all
 }
 
 // literals returns the literals of a line. It searches at most once for a missing end of each kind of quotation mark.
-func literals(s string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		var unclosed [256]bool
-		for i := 0; i < len(s); i++ {
-			q := s[i]
-			if strings.IndexByte("\"'`", q) < 0 || unclosed[q] {
-				continue
-			}
-			end := i + 1
-			for end < len(s) && s[end] != q {
-				if s[end] == '\\' && q != '`' {
-					end++
-				}
+func literals(s string) (all []string) {
+	var unclosed [256]bool
+	for i := 0; i < len(s); i++ {
+		q := s[i]
+		if strings.IndexByte("\"'`", q) < 0 || unclosed[q] {
+			continue
+		}
+		end := i + 1
+		for end < len(s) && s[end] != q {
+			if s[end] == '\\' && q != '`' {
 				end++
 			}
-			if end >= len(s) {
-				unclosed[q] = true
-				continue
-			}
-			if !yield(s[i+1 : end]) {
-				return
-			}
-			i = end
+			end++
 		}
+		if end >= len(s) {
+			unclosed[q] = true
+			continue
+		}
+		all = append(all, s[i+1:end])
+		i = end
 	}
+	return all
 }
 
 // values returns the possible values of a secret in a line without literals: the last field, the text after the first
