@@ -70,7 +70,7 @@ type Proposer struct {
 // Task is a finding to fix, or a boundary to instrument.
 type Task struct {
 	Finding      *review.Finding // nil for a boundary
-	Step         patch.Step      // manual step of the instrumentation, with the boundary
+	Step         *patch.Step     // manual step of the instrumentation, with the boundary; nil for a finding
 	Instructions string          // from the organization, for the repository
 	Tree         *Tree
 	Usage        *Usage // usage of the run; Propose adds the usage of the task
@@ -410,17 +410,19 @@ func (w *work) system() string {
 
 // document returns the first message: the finding or the boundary, and the instructions of the organization.
 func (w *work) document() (string, error) {
-	name, fields := "boundary", map[string]any{
-		"location": w.location(w.Step.File, w.Step.Line, ""), "span_kind": w.Step.Boundary.SpanKind,
-		"library": redact.Text(w.Step.Boundary.Library), "left_by_the_mechanical_change": redact.Text(w.Step.Text),
-	}
+	name, fields := "finding", map[string]any(nil)
 	if f := w.Finding; f != nil {
 		var locations []map[string]any
 		for _, l := range f.Locations[:min(len(f.Locations), 10)] {
 			locations = append(locations, w.location(l.File, l.Line, l.Description))
 		}
-		name, fields = "finding", map[string]any{
+		fields = map[string]any{
 			"check": f.Check, "title": redact.Text(f.Title), "summary": redact.Text(f.Summary), "why": redact.Text(f.Why), "how_to_fix": redact.Text(f.Fix), "locations": locations,
+		}
+	} else {
+		name, fields = "boundary", map[string]any{
+			"location": w.location(w.Step.File, w.Step.Line, ""), "span_kind": w.Step.Boundary.SpanKind,
+			"library": redact.Text(w.Step.Boundary.Library), "left_by_the_mechanical_change": redact.Text(w.Step.Text),
 		}
 	}
 	text, err := json.MarshalIndent(fields, "", " ")

@@ -29,7 +29,7 @@ func each(t *testing.T, test func(t *testing.T, f *fixture)) {
 			var f *fixture
 			if kind == "boundary" {
 				f = newFixture(t, llm.OpenAI)
-				f.Finding, f.Step = nil, boundary
+				f.Finding, f.Step = nil, boundary()
 			} else {
 				f = newFixture(t, kind)
 			}
@@ -40,8 +40,10 @@ func each(t *testing.T, test func(t *testing.T, f *fixture)) {
 }
 
 // boundary is a step at the line of the finding.
-var boundary = patch.Step{
-	File: "shop.go", Line: 4, Text: "Instrument the consumer of `" + mail + "`", Open: true, Boundary: patch.Boundary{SpanKind: "consumer", Library: "example.com/queue"},
+func boundary() *patch.Step {
+	return &patch.Step{
+		File: "shop.go", Line: 4, Text: "Instrument the consumer of `" + mail + "`", Open: true, Boundary: patch.Boundary{SpanKind: "consumer", Library: "example.com/queue"},
+	}
 }
 
 // TestFix: a model reads files, makes a mistake and repairs it.
@@ -700,7 +702,7 @@ func TestBoundaries(t *testing.T) {
 			f := newFixture(t, llm.OpenAI)
 			after := []byte(strings.Replace(shop, c.before, c.after, 1))
 			f.Tree = mustTree(t, f.Tree.root, f.Tree.files, nil, []patch.File{{Path: "shop.go", After: after}, created})
-			f.Finding, f.Step = nil, boundary
+			f.Finding, f.Step = nil, boundary()
 			f.Step.File, f.Step.Line = c.file, c.line
 			f.model.Script(says(call("read", "file", "telemetry.go", "first_line", 1, "last_line", 9), edit("telemetry.go", 1, 0, "// x\n")))
 			f.model.Always(llmtest.Reply{Text: "I cannot."})
@@ -727,7 +729,7 @@ func TestLost(t *testing.T) {
 	f := newFixture(t, llm.OpenAI)
 	after := strings.Replace(shop, "\tlog(", "\tdefer traced()()\n\tlog(", 1)
 	f.Tree = mustTree(t, f.Tree.root, f.Tree.files, nil, []patch.File{{Path: "shop.go", After: []byte(after)}})
-	f.Finding, f.Step = nil, boundary
+	f.Finding, f.Step = nil, boundary()
 	f.model.Script(
 		says(edit("shop.go", 4, 5, "\tlog(\"ordered\")"), verifies),
 		says(edit("shop.go", 4, 4, "\tif true {\n\t\tdefer traced()()\n\t\tlog(\"ordered\")\n\t}"), verifies),

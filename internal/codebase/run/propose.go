@@ -45,56 +45,33 @@ func (m *modelResult) fixed(id string) bool {
 // maxTargets limits the boundaries that a model instruments in a run. The findings of a fix have the same limit.
 const maxTargets = 10
 
-// target is a task for a language model: a finding without a mechanical fix, or a boundary that the mechanical
-// instrumentation does not cover.
-type target struct {
-	finding *review.Finding
-	step    *patch.Step // nil for a finding
-}
-
-// targets returns the tasks that the mechanical change leaves to the model, in order. fixed are the ids of the findings
-// that are already fixed.
-func (ch *change) targets(fixed []string) (all []target) {
+// targets returns the tasks that the mechanical change leaves to the model, in order: findings without a mechanical fix, and
+// boundaries that the mechanical instrumentation does not cover. fixed are the ids of the findings that are already fixed.
+func (ch *change) targets(fixed []string) (all []*propose.Task) {
 	for i := range ch.Findings {
 		if id := ch.Findings[i].ID; slices.Contains(ch.FindingIDs, id) && !slices.Contains(fixed, id) {
-			all = append(all, target{finding: &ch.Findings[i]})
+			all = append(all, &propose.Task{Finding: &ch.Findings[i]})
 		}
 	}
 	for i := range ch.Patch.Steps {
 		// The result contains the path. A longer path could make the result too large.
 		if s := &ch.Patch.Steps[i]; ch.Kind == instrument.General && s.Boundary != (patch.Boundary{}) && len(s.File) <= maxPhrase && len(all) < maxTargets {
-			all = append(all, target{step: s})
+			all = append(all, &propose.Task{Step: s})
 		}
 	}
 	return all
 }
 
-// task returns the task for a target.
-func (t target) task() *propose.Task {
-	if t.step == nil {
-		return &propose.Task{Finding: t.finding}
-	}
-	return &propose.Task{Step: *t.step}
-}
-
-// record records the outcome of an attempt in the step of the target.
-func (t target) record(a *propose.Attempt) {
+// record records the outcome of an attempt in the step of its task.
+func record(t *propose.Task, a *propose.Attempt) {
 	switch {
-	case t.step == nil || !t.step.Open:
+	case t.Step == nil || !t.Step.Open:
 	case a.Fixed:
-		t.step.Open = false
-		t.step.Text = fmt.Sprintf("Instrument the %s of `%s` as the language model proposed", t.step.Boundary.SpanKind, t.step.Boundary.Library)
+		t.Step.Open = false
+		t.Step.Text = fmt.Sprintf("Instrument the %s of `%s` as the language model proposed", t.Step.Boundary.SpanKind, t.Step.Boundary.Library)
 	default:
-		t.step.Text += ". The language model did not instrument it: " + a.Reason
+		t.Step.Text += ". The language model did not instrument it: " + a.Reason
 	}
-}
-
-// String names the target for the timeline.
-func (t target) String() string {
-	if t.step == nil {
-		return t.finding.ID
-	}
-	return report.Printable(t.step.File+":"+strconv.Itoa(t.step.Line), maxPhrase)
 }
 
 var errModelTime = errors.New("the time limit for the language model has passed")
@@ -127,14 +104,13 @@ func (j *job) propose(ctx context.Context) error {
 	limited, cancel := context.WithTimeoutCause(ctx, j.run.StartedAt.Add(j.cfg.Timeout/2).Sub(j.cfg.Now()), errModelTime)
 	defer cancel()
 	for _, t := range targets {
-		task := t.task()
-		if slices.ContainsFunc(m.Attempts, task.Tried) {
+		if slices.ContainsFunc(m.Attempts, t.Tried) {
 			continue
 		}
-		if err := j.prepare(ctx, task, t, tree); err != nil {
+		if err := j.prepare(ctx, t, tree); err != nil {
 			return err
 		}
-		a, err := p.Propose(limited, task)
+		a, err := p.Propose(limited, t)
 		if errors.Is(err, errModelTime) && ctx.Err() == nil {
 			a.Reason, a.Final, err = errModelTime.Error(), true, nil
 		}
@@ -146,7 +122,7 @@ func (j *job) propose(ctx context.Context) error {
 		}
 		if a.Fixed {
 			j.change = j.proposed
-			if t.step != nil {
+			if t.Step != nil {
 				j.reviewed = j.proposedReview
 			}
 			if err := j.savePatch(ctx); err != nil {
@@ -155,7 +131,7 @@ func (j *job) propose(ctx context.Context) error {
 			m.Patch = sum(j.change.Diff)
 		}
 		m.Attempts = append(m.Attempts, *a)
-		t.record(a)
+		record(t, a)
 		j.result.setChange(j.change)
 		if err := j.saveModel(ctx, assay.RunEvent{Name: "note", Message: outcomeOf(t, a), Phase: j.run.Phase}); err != nil {
 			return err
@@ -175,15 +151,15 @@ func (j *job) propose(ctx context.Context) error {
 }
 
 // outcomeOf returns the outcome of an attempt, for the timeline.
-func outcomeOf(t target, a *propose.Attempt) string {
-	verb := "fixed"
-	if t.step != nil {
-		verb = "instrumented"
+func outcomeOf(t *propose.Task, a *propose.Attempt) string {
+	done := "fixed " + a.FindingID
+	if t.Step != nil {
+		done = "instrumented " + report.Printable(t.Step.File+":"+strconv.Itoa(t.Step.Line), maxPhrase)
 	}
 	if a.Fixed {
-		return "The language model has " + verb + " " + t.String()
+		return "The language model has " + done
 	}
-	return "The language model has not " + verb + " " + t.String() + ": " + a.Reason
+	return "The language model has not " + done + ": " + a.Reason
 }
 
 func firstReason(attempts []propose.Attempt) string {
@@ -194,18 +170,18 @@ func firstReason(attempts []propose.Attempt) string {
 }
 
 // prepare sets the fields of a task for this run.
-func (j *job) prepare(ctx context.Context, task *propose.Task, t target, tree *propose.Tree) error {
+func (j *job) prepare(ctx context.Context, task *propose.Task, tree *propose.Tree) error {
 	task.Instructions, task.Tree, task.Usage, task.Now = j.repository.Settings.FixInstructions, tree, &j.result.Model.Usage, j.cfg.Now
 	var boundary *worker.Boundary
-	if t.step != nil {
+	if task.Step != nil {
 		if err := j.needReviewed(ctx); err != nil {
 			return err
 		}
-		boundary = &worker.Boundary{Step: *t.step}
-		boundary.Line, _ = tree.Line(t.step.File, t.step.Line)
-		boundary.Before, _ = tree.Read(t.step.File) // otherwise the model cannot change it
+		boundary = &worker.Boundary{Step: *task.Step}
+		boundary.Line, _ = tree.Line(boundary.File, boundary.Line)
+		boundary.Before, _ = tree.Read(boundary.File) // otherwise the model cannot change it
 	}
-	task.Verify = func(ctx context.Context) (string, error) { return j.assess(ctx, t, boundary, tree) }
+	task.Verify = func(ctx context.Context) (string, error) { return j.assess(ctx, task.Finding, boundary, tree) }
 	task.Spend = func(ctx context.Context, at time.Time, usage, limit assay.ModelUsage) (bool, error) {
 		ok, err := j.cfg.Store.SpendModel(ctx, j.run.OrganizationID, at, usage, limit)
 		if err != nil {
@@ -257,8 +233,8 @@ func (j *job) saveModel(ctx context.Context, events ...assay.RunEvent) (err erro
 	return j.update(ctx, events...)
 }
 
-// assess returns the problem with the change in a tree, or "" if the change completes the task of the target.
-func (j *job) assess(ctx context.Context, t target, boundary *worker.Boundary, tree *propose.Tree) (string, error) {
+// assess returns the problem with the change in a tree, or "" if the change fixes the finding or instruments the boundary.
+func (j *job) assess(ctx context.Context, finding *review.Finding, boundary *worker.Boundary, tree *propose.Tree) (string, error) {
 	files, err := tree.Files()
 	if err != nil {
 		return "", err
@@ -267,8 +243,8 @@ func (j *job) assess(ctx context.Context, t target, boundary *worker.Boundary, t
 	ch.Response = &made
 	p := *j.change.Patch
 	p.Files = files
-	if t.finding != nil {
-		p.Fixed = append(slices.Clip(p.Fixed), *t.finding)
+	if finding != nil {
+		p.Fixed = append(slices.Clip(p.Fixed), *finding)
 	}
 	made.Patch = &p
 	var diff bytes.Buffer
@@ -284,7 +260,7 @@ func (j *job) assess(ctx context.Context, t target, boundary *worker.Boundary, t
 	}
 	var paths []string
 	for _, f := range files {
-		if t.finding != nil || f.Path == boundary.File { // the mechanical instrumentation checks the other files
+		if finding != nil || f.Path == boundary.File { // the mechanical instrumentation checks the other files
 			paths = append(paths, f.Path)
 		}
 	}
@@ -345,8 +321,8 @@ func (j *job) restore(ctx context.Context, ch *change) error {
 	}
 	for _, t := range ch.targets(nil) {
 		for i := range m.Attempts {
-			if t.task().Tried(m.Attempts[i]) {
-				t.record(&m.Attempts[i])
+			if t.Tried(m.Attempts[i]) {
+				record(t, &m.Attempts[i])
 			}
 		}
 	}
