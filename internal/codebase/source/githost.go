@@ -60,6 +60,33 @@ func (h *gitHost) Checkout(ctx context.Context, r *assay.Repository, c Credentia
 	return h.git.checkout(ctx, remote, c, want, dir)
 }
 
+// clone is a local repository of a workspace.
+type clone struct {
+	*workspace
+	ctx context.Context
+	dir string
+}
+
+// line runs a command and returns its output, without surrounding white space.
+func (c *clone) line(input []byte, args ...string) (string, error) {
+	out := &sandbox.Buffer{Max: maxRefs}
+	err := c.runInput(c.ctx, c.dir, input, out, args...)
+	return strings.TrimSpace(out.String()), err
+}
+
+func (c *clone) fetch(revision string) error {
+	return c.run(c.ctx, c.dir, nil, "fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", "--", c.remote.String(), revision)
+}
+
+// fetched returns the name of the fetched commit.
+func (c *clone) fetched() (string, error) {
+	commit, err := c.line(nil, "rev-parse", "--verify", "--quiet", "FETCH_HEAD^{commit}")
+	if err == nil && !commitName.MatchString(commit) {
+		err = assay.Errorf(assay.CodeUnprocessable, "git returned no commit")
+	}
+	return commit, err
+}
+
 // defaultBranch returns the branch of HEAD, or "" if HEAD is detached.
 func (w *workspace) defaultBranch(ctx context.Context) (string, error) {
 	out := &sandbox.Buffer{Max: maxRefs}
@@ -111,25 +138,15 @@ func (g *git) checkout(ctx context.Context, r *remote, c Credential, want Want, 
 	if err := gittree.WriteAttributes(filepath.Join(files, ".git")); err != nil {
 		return nil, err
 	}
-	fetch := func(revision string) error {
-		return w.run(ctx, files, nil, "fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", "--", r.String(), revision)
-	}
-	fetched := false
-	if commitName.MatchString(want.Commit) { // some hosts serve only the tips of branches
-		fetched = fetch(want.Commit) == nil
-	}
-	if !fetched {
-		if err := fetch(ref); err != nil {
+	local := &clone{workspace: w, ctx: ctx, dir: files}
+	if !commitName.MatchString(want.Commit) || local.fetch(want.Commit) != nil { // some hosts serve only the tips of branches
+		if err := local.fetch(ref); err != nil {
 			return nil, err
 		}
 	}
-	out := &sandbox.Buffer{Max: maxRefs}
-	if err := w.run(ctx, files, out, "rev-parse", "--verify", "--quiet", "FETCH_HEAD^{commit}"); err != nil {
+	commit, err := local.fetched()
+	if err != nil {
 		return nil, err
-	}
-	commit := strings.TrimSpace(out.String())
-	if !commitName.MatchString(commit) {
-		return nil, assay.Errorf(assay.CodeUnprocessable, "git returned no commit")
 	}
 	check := &gittree.Check{Files: g.cfg.Limits.Files, Bytes: g.cfg.Limits.Bytes}
 	if err := w.run(ctx, files, check, append(slices.Clip(gittree.List), commit)...); err != nil {

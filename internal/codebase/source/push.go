@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"assay"
-	"assay/internal/codebase/sandbox"
 )
 
 // BranchPrefix begins the names of the branches that runs push.
@@ -82,7 +81,7 @@ func (g *git) push(ctx context.Context, r *remote, c Credential, ch *Change, dir
 		return "", err
 	}
 	defer w.close()
-	p := &pusher{workspace: w, ctx: ctx, dir: filepath.Join(dir, "objects")}
+	p := &clone{workspace: w, ctx: ctx, dir: filepath.Join(dir, "objects")}
 	if err := w.run(ctx, w.dir, nil, "init", "--quiet", "--bare", "--template=", p.dir); err != nil {
 		return "", err
 	}
@@ -92,8 +91,12 @@ func (g *git) push(ctx context.Context, r *remote, c Credential, ch *Change, dir
 			return "", err
 		}
 	}
-	if at, err := p.line(nil, "rev-parse", "--verify", "--quiet", "FETCH_HEAD^{commit}"); err != nil || at != ch.Commit {
-		return "", moved(err)
+	at, err := p.fetched()
+	if err == nil && at != ch.Commit {
+		err = assay.Errorf(assay.CodeUnprocessable, "the branch has moved on meanwhile; start the run again")
+	}
+	if err != nil {
+		return "", err
 	}
 	commit, err := p.commit(ch)
 	if err != nil {
@@ -126,34 +129,8 @@ func (g *git) push(ctx context.Context, r *remote, c Credential, ch *Change, dir
 	return commit, p.run(ctx, p.dir, nil, "push", "--quiet", "--no-verify", "--no-recurse-submodules", "--force-with-lease="+ref+":"+old, "--", r.String(), commit+":"+ref)
 }
 
-// moved returns err, or if it is nil, the error that the commit is no longer the tip of its branch.
-func moved(err error) error {
-	if err == nil {
-		err = assay.Errorf(assay.CodeUnprocessable, "the branch has moved on meanwhile; start the run again")
-	}
-	return err
-}
-
-// pusher makes a commit in a bare repository.
-type pusher struct {
-	*workspace
-	ctx context.Context
-	dir string
-}
-
-func (p *pusher) fetch(revision string) error {
-	return p.run(p.ctx, p.dir, nil, "fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", "--", p.remote.String(), revision)
-}
-
-// line runs a command and returns its output, without surrounding white space.
-func (p *pusher) line(input []byte, args ...string) (string, error) {
-	out := &sandbox.Buffer{Max: maxRefs}
-	err := p.runInput(p.ctx, p.dir, input, out, args...)
-	return strings.TrimSpace(out.String()), err
-}
-
 // commit writes the commit of a change and returns its name.
-func (p *pusher) commit(ch *Change) (string, error) {
+func (p *clone) commit(ch *Change) (string, error) {
 	if err := p.run(p.ctx, p.dir, nil, "read-tree", ch.Commit); err != nil {
 		return "", err
 	}
@@ -182,7 +159,7 @@ func (p *pusher) commit(ch *Change) (string, error) {
 }
 
 // mode returns the mode of a file in a commit, or the mode of a new file if the commit does not contain it.
-func (p *pusher) mode(commit, path string) (string, error) {
+func (p *clone) mode(commit, path string) (string, error) {
 	const regular, executable = "100644", "100755"
 	if !filepath.IsLocal(filepath.FromSlash(path)) || strings.ContainsAny(path, "\x00") {
 		return "", fmt.Errorf("change a file: %q is not a path in the repository", path)
