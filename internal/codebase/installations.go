@@ -10,6 +10,7 @@ import (
 
 	"assay"
 	"assay/internal/codebase/source"
+	"assay/internal/lists"
 )
 
 // connected is the answer to createInstallation.
@@ -44,17 +45,8 @@ func createInstallation(ctx context.Context, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	i.Write = write
-	if i.Credential, err = c.cfg.Sources.Seal(i.ID, made.Credential); err != nil {
-		return nil, err
-	}
-	if err := c.cfg.Store.SaveInstallation(ctx, i); err != nil {
-		return nil, err
-	}
-	for _, r := range made.Repositories {
-		r.OrganizationID, r.InstallationID = c.organization, i.ID
-	}
-	if err := c.cfg.Store.SaveRepositories(ctx, c.organization, made.Repositories); err != nil {
+	i.Status, i.LastError, i.Write = assay.InstallationActive, "", write
+	if err := c.saveConnection(ctx, i, made); err != nil {
 		return nil, err
 	}
 	if err := c.cfg.Store.StartOnboarding(ctx, c.organization); err != nil {
@@ -96,7 +88,6 @@ func (c *call) installationFor(ctx context.Context, made *source.Connection, wri
 		}
 		for _, r := range repositories {
 			if r.InstallationID == i.ID && r.URL == made.Repositories[0].URL {
-				i.Status, i.LastError = assay.InstallationActive, ""
 				return i, nil
 			}
 		}
@@ -106,11 +97,10 @@ func (c *call) installationFor(ctx context.Context, made *source.Connection, wri
 		}
 	}
 	if same != nil {
-		same.Status, same.LastError = assay.InstallationActive, ""
 		return same, nil
 	}
 	return &assay.Installation{
-		ID: uuid.NewString(), OrganizationID: c.organization, Provider: made.Provider, Account: made.Account, Status: "active", CreatedBy: c.subject,
+		ID: uuid.NewString(), OrganizationID: c.organization, Provider: made.Provider, Account: made.Account, CreatedBy: c.subject,
 	}, nil
 }
 
@@ -128,21 +118,25 @@ func (s *server) connectForge(ctx context.Context, state *assay.OnboardingState,
 		}
 	}
 	i.Account, i.OwnerID, i.Status, i.LastError, i.Write = made.Account, made.OwnerID, assay.InstallationActive, "", state.Write
+	if err := s.saveConnection(ctx, i, made); err != nil {
+		return err
+	}
+	names := lists.Map(made.Repositories, func(r *assay.Repository) string { return r.FullName })
+	return s.deny(ctx, i, func(r *assay.Repository) bool { return !slices.Contains(names, r.FullName) })
+}
+
+// saveConnection saves an installation with the credential and the repositories of a connection.
+func (s *server) saveConnection(ctx context.Context, i *assay.Installation, made *source.Connection) (err error) {
 	if i.Credential, err = s.cfg.Sources.Seal(i.ID, made.Credential); err != nil {
 		return err
 	}
 	if err := s.cfg.Store.SaveInstallation(ctx, i); err != nil {
 		return err
 	}
-	names := make(map[string]bool)
 	for _, r := range made.Repositories {
-		r.OrganizationID, r.InstallationID = state.OrganizationID, i.ID
-		names[r.FullName] = true
+		r.OrganizationID, r.InstallationID = i.OrganizationID, i.ID
 	}
-	if err := s.cfg.Store.SaveRepositories(ctx, state.OrganizationID, made.Repositories); err != nil {
-		return err
-	}
-	return s.deny(ctx, i, func(r *assay.Repository) bool { return !names[r.FullName] })
+	return s.cfg.Store.SaveRepositories(ctx, i.OrganizationID, made.Repositories)
 }
 
 // deleteInstallation disconnects a source and deletes the data on its repositories.
