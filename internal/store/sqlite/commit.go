@@ -20,7 +20,7 @@ import (
 	"assay/internal/store/query"
 )
 
-// statement identifies a statement that a commit runs, up to thousands of times.
+// statement identifies a statement that a transaction runs up to thousands of times.
 type statement int
 
 const (
@@ -49,6 +49,13 @@ const (
 	findEntry
 	addEntry
 	forgetEntry
+	findScored
+	saveScore
+	addScore
+	renewInsight
+	saveInsight
+	findTotal
+	saveTotal
 	statementCount
 )
 
@@ -85,14 +92,30 @@ var statements = [statementCount]string{
 	findEntry:     `SELECT 1 FROM journals WHERE name = ? AND seq >= ? LIMIT 1`,
 	addEntry:      `INSERT INTO journals (name, seq, data) VALUES (?, ?, ?)`,
 	forgetEntry:   `DELETE FROM journals WHERE name = ? AND seq = ?`,
+	findScored:    `SELECT svc FROM services WHERE id = ? AND org = ?`,
+	saveScore: `UPDATE services SET scored_revision = max(scored_revision, ?), score_id = ?, score = ?, score_evaluated = ?, score_failed = ?,
+		score_at = ?, score_window = ?, score_created_at = ? WHERE svc = ?`,
+	addScore: `INSERT INTO scores (svc, calculated_at, id, score, evaluated, failed, span, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT DO NOTHING`,
+	// Most updates change only evidence. They leave out the columns that lists are sorted
+	// and filtered by, so most indexes stay unchanged.
+	renewInsight: `UPDATE insights SET trace_id = ?5, telemetry_at = ?6, updated_at = max(updated_at, ?7), attributes = ?8
+		WHERE id = ?1 AND weight = ?2 AND signal = ?3 AND detected_at = ?4 AND (status = ?9 OR status = 3 OR ?9 = 3)`,
+	saveInsight: `INSERT INTO insights (id, org, svc, rule, status, weight, signal, mute_reason, trace_id, telemetry_at, detected_at, created_at, updated_at, attributes)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (id) DO UPDATE SET
+			status = iif(status = 3 OR excluded.status = 3, status, excluded.status),
+			weight = excluded.weight, signal = excluded.signal, trace_id = excluded.trace_id, telemetry_at = excluded.telemetry_at,
+			detected_at = excluded.detected_at, updated_at = max(updated_at, excluded.updated_at), attributes = excluded.attributes`,
+	findTotal: `SELECT tally FROM services WHERE svc = ?`,
+	saveTotal: `UPDATE services SET tally = ?, signals = ?, revision = revision + ? WHERE svc = ?`,
 }
 
 // Commit implements commit.Store. The limit of claims is Config.MaxClaims.
 func (s *Store) Commit(ctx context.Context, now time.Time, requests []delta.Request, merge func(fresh []bool) *delta.Delta) error {
 	return s.update(ctx, connpool.OwnWork, "commit facts", func(tx *sql.Tx) error {
-		// A commit runs many statements of microseconds each. The end of ctx rolls the
-		// transaction back, so no statement needs a watcher of its own.
-		c := &commit{store: s, tx: tx, ctx: context.WithoutCancel(ctx), now: micros(now), at: micros(s.now()), orgs: make(map[string]*organizationRow)}
+		c := s.commitIn(ctx, tx)
+		c.now, c.at = micros(now), micros(s.now())
 		fresh, err := c.note(requests)
 		if err != nil {
 			return err
@@ -101,7 +124,7 @@ func (s *Store) Commit(ctx context.Context, now time.Time, requests []delta.Requ
 	})
 }
 
-// commit is one transaction of Commit.
+// commit is a transaction that runs many statements of microseconds each.
 type commit struct {
 	store    *Store
 	tx       *sql.Tx
@@ -117,6 +140,12 @@ type organizationRow struct {
 	org     int64
 	claims  int64 // stored, about
 	claimed bool  // a claim was added or moved
+}
+
+// commitIn returns the commit of a transaction. The end of ctx rolls the transaction back, so no statement needs a
+// watcher of its own.
+func (s *Store) commitIn(ctx context.Context, tx *sql.Tx) *commit {
+	return &commit{store: s, tx: tx, ctx: context.WithoutCancel(ctx), orgs: make(map[string]*organizationRow)}
 }
 
 func (c *commit) stmt(st statement) *sql.Stmt {
@@ -450,4 +479,23 @@ func (c *commit) sets(svc int64, isNew bool, f *delta.Service, buckets merge.Buc
 		changed = true
 	}
 	return changed, nil
+}
+
+// series adds the metric series of a service. They change no score.
+func (c *commit) series(svc int64, isNew bool, f *delta.Service) error {
+	if f.Series.Empty() {
+		return nil
+	}
+	var blob []byte
+	if !isNew {
+		if _, err := c.get(findSeries, []any{&blob}, svc); err != nil {
+			return err
+		}
+	}
+	kept, merged, err := merge.Series(blob, &f.Series)
+	if err != nil || merged == nil {
+		return err
+	}
+	_, err = c.exec(saveSeries, svc, int64(kept.Oldest()), int64(kept.Count()), merged)
+	return err
 }

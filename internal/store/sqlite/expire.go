@@ -74,10 +74,10 @@ func (s *Store) expireChunks(ctx context.Context, what string, chunk int, do fun
 // expireHours deletes old counts. It also deletes counts that it cannot decode, without
 // subtracting them from the totals.
 func (s *Store) expireHours(ctx context.Context, start int64) error {
-	return s.expireChunks(ctx, "delete old counts", rowChunk, func(tx *sql.Tx) (int, error, error) { return expireHours(ctx, tx, start) })
+	return s.expireChunks(ctx, "delete old counts", rowChunk, func(tx *sql.Tx) (int, error, error) { return s.expireHoursIn(ctx, tx, start) })
 }
 
-func expireHours(ctx context.Context, tx *sql.Tx, start int64) (n int, unread, err error) {
+func (s *Store) expireHoursIn(ctx context.Context, tx *sql.Tx, start int64) (n int, unread, err error) {
 	gone := make(map[int64]*codec.Tally)
 	var bucket, svc int64
 	rows, err := tx.QueryContext(ctx, `SELECT bucket, svc, tally FROM hours WHERE bucket < ? ORDER BY bucket, svc LIMIT ?`, start, rowChunk)
@@ -101,25 +101,15 @@ func expireHours(ctx context.Context, tx *sql.Tx, start int64) (n int, unread, e
 	if err != nil || n == 0 {
 		return 0, nil, err
 	}
-	find, err := tx.PrepareContext(ctx, `SELECT tally FROM services WHERE svc = ?`)
-	if err != nil {
-		return 0, nil, err
-	}
-	defer find.Close()
-	save, err := tx.PrepareContext(ctx, `UPDATE services SET tally = ?, signals = ?, revision = revision + ? WHERE svc = ?`)
-	if err != nil {
-		return 0, nil, err
-	}
-	defer save.Close()
-	inner := context.WithoutCancel(ctx) // one row each; the transaction has the context
+	c := s.commitIn(ctx, tx)
 	for svc, t := range gone {
 		var blob []byte
-		err := find.QueryRowContext(inner, svc).Scan(&blob)
-		if errors.Is(err, sql.ErrNoRows) {
-			continue
-		}
+		known, err := c.get(findTotal, []any{&blob}, svc)
 		if err != nil {
 			return 0, nil, err
+		}
+		if !known {
+			continue
 		}
 		var total codec.Tally
 		if err := total.UnmarshalBinary(blob); err != nil {
@@ -131,7 +121,7 @@ func expireHours(ctx context.Context, tx *sql.Tx, start int64) (n int, unread, e
 		if t.Evaluated() {
 			changed = 1
 		}
-		if _, err := save.ExecContext(inner, total.AppendBinary([]byte{}), total.Signals(), changed, svc); err != nil {
+		if _, err := c.exec(saveTotal, total.AppendBinary([]byte{}), total.Signals(), changed, svc); err != nil {
 			return 0, nil, err
 		}
 	}
