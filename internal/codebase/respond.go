@@ -11,10 +11,10 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"assay"
+	"assay/internal/httpreply"
 	"assay/internal/requestid"
 )
 
@@ -93,7 +93,7 @@ func (s *server) write(w http.ResponseWriter, r *http.Request, organization stri
 		w.Header().Set("ETag", tag)
 		w.Header().Set("Cache-Control", "private, no-cache")
 		w.Header().Set("Vary", "Authorization")
-		if hasTag(r.Header.Values("If-None-Match"), tag) {
+		if httpreply.Matches(r, tag) {
 			w.WriteHeader(http.StatusNotModified)
 			return http.StatusNotModified
 		}
@@ -180,18 +180,4 @@ func encode(to *bytes.Buffer, document any) error {
 	enc := json.NewEncoder(to)
 	enc.SetEscapeHTML(false)
 	return enc.Encode(document)
-}
-
-// hasTag reports whether one of the entity tags equals tag, by weak comparison.
-// Source: RFC 9110, section 13.1.2.
-func hasTag(fields []string, tag string) bool {
-	for _, field := range fields {
-		for candidate := range strings.SplitSeq(field, ",") {
-			candidate = strings.TrimSpace(candidate)
-			if candidate == "*" || strings.TrimPrefix(candidate, "W/") == strings.TrimPrefix(tag, "W/") {
-				return true
-			}
-		}
-	}
-	return false
 }

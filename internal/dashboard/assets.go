@@ -13,7 +13,8 @@ import (
 	"mime"
 	"net/http"
 	"path"
-	"strconv"
+
+	"assay/internal/httpreply"
 )
 
 //go:embed assets
@@ -106,16 +107,11 @@ func (a *assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	header.Set("Cache-Control", "public, max-age=31536000, immutable")
-	header.Set("Content-Type", f.contentType)
 	header.Set("Vary", "Accept-Encoding")
 	body := f.body
-	if f.compressed != nil && acceptsGzip(r) {
+	if f.compressed != nil && httpreply.AcceptsGzip(r) {
 		header.Set("Content-Encoding", "gzip")
 		body = f.compressed
 	}
-	header.Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(http.StatusOK)
-	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // the client may have disconnected
-	}
+	httpreply.Write(w, r, http.StatusOK, f.contentType, body)
 }

@@ -4,7 +4,6 @@ package dashboard
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -13,12 +12,12 @@ import (
 	"net/http"
 	"net/url"
 	"path"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"assay"
+	"assay/internal/httpreply"
 	"assay/internal/session"
 )
 
@@ -103,15 +102,14 @@ func (q *request) render(status int, page string, v view) error {
 		body = whole.Bytes()
 	} else if status == http.StatusOK && q.reads() {
 		header.Set("ETag", v.Tag)
-		if matches(q.r.Header.Get("If-None-Match"), v.Tag) {
+		if httpreply.Matches(q.r, v.Tag) {
 			q.w.WriteHeader(http.StatusNotModified)
 			return nil
 		}
 	}
-	body = q.compress(body)
+	body, _ = httpreply.Compress(q.w, q.r, body)
 	leave()
-	header.Set("Content-Type", "text/html; charset=utf-8")
-	q.write(status, body)
+	httpreply.Write(q.w, q.r, status, "text/html; charset=utf-8", body)
 	return nil
 }
 
@@ -122,58 +120,6 @@ func (q *request) reads() bool { return q.r.Method == http.MethodGet || q.r.Meth
 func tagOf(body []byte) string {
 	sum := sha256.Sum256(body)
 	return `W/"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`
-}
-
-// matches reports whether If-None-Match contains a tag, by weak comparison.
-func matches(field, tag string) bool {
-	for one := range strings.SplitSeq(field, ",") {
-		one = strings.TrimSpace(one)
-		if one == "*" || strings.TrimPrefix(one, "W/") == strings.TrimPrefix(tag, "W/") {
-			return true
-		}
-	}
-	return false
-}
-
-const compressOver = 1 << 10 // bytes; smaller bodies are sent as they are
-
-var gzipWriters = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
-
-// compress returns a body for write, compressed if the client accepts gzip.
-func (q *request) compress(body []byte) []byte {
-	if len(body) <= compressOver || !acceptsGzip(q.r) {
-		return body
-	}
-	var compressed bytes.Buffer
-	zw := gzipWriters.Get().(*gzip.Writer)
-	zw.Reset(&compressed)
-	_, _ = zw.Write(body) // into memory: cannot fail
-	_ = zw.Close()
-	gzipWriters.Put(zw)
-	q.w.Header().Set("Content-Encoding", "gzip")
-	return compressed.Bytes()
-}
-
-// write sends a body.
-func (q *request) write(status int, body []byte) {
-	q.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	q.w.WriteHeader(status)
-	if q.r.Method != http.MethodHead {
-		_, _ = q.w.Write(body) // the client may have disconnected
-	}
-}
-
-// acceptsGzip reports whether a client accepts gzip. Browsers send it without a weight.
-func acceptsGzip(r *http.Request) bool {
-	for coding := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
-		name, weight, _ := strings.Cut(strings.TrimSpace(coding), ";")
-		if strings.EqualFold(strings.TrimSpace(name), "gzip") {
-			_, q, weighed := strings.Cut(weight, "=")
-			f, err := strconv.ParseFloat(strings.TrimSpace(q), 64)
-			return !weighed || err == nil && f > 0
-		}
-	}
-	return false
 }
 
 // redirect redirects the browser after a form was accepted.

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"assay"
+	"assay/internal/httpreply"
 )
 
 const runsPageSize = 50
@@ -239,9 +240,9 @@ func (h *Handler) downloadPatch(q *request) error {
 	}
 	header := q.w.Header()
 	header.Set("Cache-Control", "no-store")
-	header.Set("Content-Type", "text/x-diff; charset=utf-8")
 	header.Set("Content-Disposition", `attachment; filename="assay-`+id+`.patch"`)
-	q.write(http.StatusOK, q.compress([]byte(patch)))
+	body, _ := httpreply.Compress(q.w, q.r, []byte(patch))
+	httpreply.Write(q.w, q.r, http.StatusOK, "text/x-diff; charset=utf-8", body)
 	return nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"assay"
+	"assay/internal/httpreply"
 	"assay/internal/safetext"
 )
 
@@ -169,7 +170,7 @@ func (x *exchange) forwarded(ctx context.Context, a *assay.AgentAnswer) error {
 		_ = encode(&body, ownLinks(x.r.URL.EscapedPath(), a.Links)) // strings: cannot fail
 	}
 	body.WriteByte('}')
-	out, _ := x.compress(safetext.JSON(body.Bytes()))
+	out, _ := httpreply.Compress(x, x.r, safetext.JSON(body.Bytes()))
 	leave()
 	x.write(http.StatusOK, "application/json", out)
 	return nil

@@ -18,6 +18,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"assay"
+	"assay/internal/httpreply"
 	"assay/internal/lists"
 )
 
@@ -328,7 +329,7 @@ func (s *server) file(path, contentType string, write func() ([]byte, error), he
 	// Clients without a credential request files, so each is compressed once.
 	compressed := sync.OnceValue(func() []byte {
 		body, _ := content()
-		return gzipped(body)
+		return httpreply.Gzip(body)
 	})
 	s.methods[path] = append(s.methods[path], http.MethodGet)
 	s.mux.HandleFunc("GET "+s.base+path, func(_ http.ResponseWriter, r *http.Request) {
@@ -344,11 +345,11 @@ func (s *server) file(path, contentType string, write func() ([]byte, error), he
 		for i := 0; i+1 < len(header); i += 2 {
 			h.Set(header[i], header[i+1])
 		}
-		if matches(r.Header.Values("If-None-Match"), tag()) {
+		if httpreply.Matches(r, tag()) {
 			x.WriteHeader(http.StatusNotModified)
 			return
 		}
-		if acceptsGzip(r) {
+		if httpreply.AcceptsGzip(r) {
 			h.Set("Content-Encoding", "gzip")
 			body = compressed()
 		}

@@ -9,19 +9,16 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"io"
 	"log/slog"
 	"math"
 	"net/http"
 	"runtime/debug"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/klauspost/compress/gzip"
-
 	"assay"
+	"assay/internal/httpreply"
 	"assay/internal/safetext"
 )
 
@@ -98,14 +95,14 @@ func (x *exchange) succeed(ctx context.Context, data any, pg *page, tagged bool)
 	if tagged {
 		tag := entityTag(b.Bytes()[:dataEnd], b.Bytes()[metaEnd:], pg)
 		h.Set("ETag", tag)
-		if matches(x.r.Header.Values("If-None-Match"), tag) {
+		if httpreply.Matches(x.r, tag) {
 			leave()
 			x.WriteHeader(http.StatusNotModified)
 			return nil
 		}
 	}
 	b.WriteByte('}')
-	body, compressed := x.compress(b.Bytes())
+	body, compressed := httpreply.Compress(x, x.r, b.Bytes())
 	if compressed {
 		release() // before the client reads the response
 	}
@@ -144,31 +141,6 @@ func encode(b *bytes.Buffer, v any) error {
 		return b.WriteByte(']')
 	default:
 		return safetext.EncodeJSON(b, v, "")
-	}
-}
-
-// matches reports whether the If-None-Match fields name tag, by the weak comparison of
-// RFC 9110. It ignores the rest of a list after a syntax error.
-func matches(fields []string, tag string) bool {
-	tag = strings.TrimPrefix(tag, "W/")
-	rest := strings.Join(fields, ",")
-	for {
-		rest = strings.TrimLeft(rest, " \t,")
-		if strings.HasPrefix(rest, "*") {
-			return true
-		}
-		rest = strings.TrimPrefix(rest, "W/")
-		if !strings.HasPrefix(rest, `"`) {
-			return false
-		}
-		end := strings.IndexByte(rest[1:], '"')
-		if end < 0 {
-			return false
-		}
-		if rest[:end+2] == tag {
-			return true
-		}
-		rest = rest[end+2:]
 	}
 }
 
@@ -285,64 +257,12 @@ func (x *exchange) recover() {
 
 // send writes the response with a body, compressed if the client accepts it.
 func (x *exchange) send(status int, contentType string, body []byte) {
-	body, _ = x.compress(body)
+	body, _ = httpreply.Compress(x, x.r, body)
 	x.write(status, contentType, body)
-}
-
-const compressOver = 1 << 10 // bytes; smaller bodies are not compressed
-
-var gzipWriters = sync.Pool{New: func() any {
-	zw, err := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed)
-	if err != nil {
-		panic(err) // the level is constant
-	}
-	return zw
-}}
-
-// compress returns the body to send, and whether it is a compressed copy. It compresses the whole body, so that a
-// client that does not read the response holds no more than that, with a Content-Length by which package connlimit
-// counts it.
-func (x *exchange) compress(body []byte) (out []byte, compressed bool) {
-	if len(body) <= compressOver || !acceptsGzip(x.r) {
-		return body, false
-	}
-	x.Header().Set("Content-Encoding", "gzip")
-	return gzipped(body), true
-}
-
-func gzipped(body []byte) []byte {
-	var b bytes.Buffer
-	zw := gzipWriters.Get().(*gzip.Writer)
-	zw.Reset(&b)
-	_, _ = zw.Write(body) // into memory: cannot fail
-	_ = zw.Close()
-	zw.Reset(io.Discard)
-	gzipWriters.Put(zw)
-	return b.Bytes()
-}
-
-// acceptsGzip reports whether Accept-Encoding names gzip with a weight other than 0.
-func acceptsGzip(r *http.Request) bool {
-	for coding := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
-		name, parameter, _ := strings.Cut(coding, ";")
-		if !strings.EqualFold(strings.TrimSpace(name), "gzip") {
-			continue
-		}
-		_, weight, weighed := strings.Cut(parameter, "=")
-		q, err := strconv.ParseFloat(strings.TrimSpace(weight), 64)
-		return !weighed || err == nil && q > 0
-	}
-	return false
 }
 
 // write writes the response with a body that is compressed or not.
 func (x *exchange) write(status int, contentType string, body []byte) {
-	h := x.Header()
-	h.Set("Content-Type", contentType)
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	x.WriteHeader(status)
-	if x.r.Method != http.MethodHead {
-		_, _ = x.Write(body) // fails if the client has disconnected
-	}
+	x.Header().Set("X-Content-Type-Options", "nosniff")
+	httpreply.Write(x, x.r, status, contentType, body)
 }
