@@ -40,6 +40,18 @@ func Cut(s string, n int) string {
 	return strings.ToValidUTF8(s[:n], "") + "…"
 }
 
+// Start returns the start of s of at most n bytes. It does not split a character.
+func Start(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	end := n
+	for end > max(n-utf8.UTFMax, 0) && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end]
+}
+
 // JSON returns a JSON text with every hidden character escaped as \uXXXX, and each byte of invalid UTF-8 replaced by
 // the escape of U+FFFD. It decodes to the same values. It returns its argument if there is nothing to escape.
 func JSON(text []byte) []byte {

@@ -34,6 +34,13 @@ func TestHidden(t *testing.T) {
 	}
 }
 
+func TestStart(t *testing.T) {
+	require.Equal(t, "abc", Start("abc", 3))
+	require.Equal(t, "ab", Start("abc", 2))
+	require.Equal(t, "a", Start("aä", 2))
+	require.Equal(t, "", Start("ä", 1))
+}
+
 func TestPrintable(t *testing.T) {
 	for _, r := range hostile {
 		require.Equal(t, "a\ufffdb", Printable("a"+string(r)+"b", ""), "%U", r)

@@ -534,10 +534,3 @@ func FuzzParseSecret(f *testing.F) {
 		}
 	})
 }
-
-func TestShorten(t *testing.T) {
-	require.Equal(t, "abc", shorten("abc", 3))
-	require.Equal(t, "ab", shorten("abc", 2))
-	require.Equal(t, "a", shorten("aä", 2))
-	require.Equal(t, "", shorten("ä", 1))
-}

@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"assay"
+	"assay/internal/safetext"
 )
 
 const (
@@ -129,7 +129,7 @@ func (m *Manager) begin(w http.ResponseWriter, r *http.Request, s *assay.Session
 	}
 	token, now := newSecret(), m.cfg.Now()
 	s.Hash = token.hash()
-	s.Name = shorten(s.Name, maxName)
+	s.Name = safetext.Start(s.Name, maxName)
 	s.CreatedAt, s.UsedAt, s.IdleAt, s.ExpiresAt = now, now, now.Add(m.cfg.Idle), now.Add(m.cfg.Life)
 	if err := m.cfg.Store.CreateSession(ctx, s); err != nil {
 		return err
@@ -174,15 +174,4 @@ func (m *Manager) end(w http.ResponseWriter, r *http.Request, end func(*assay.Se
 // log logs an event of a session, without its token.
 func (m *Manager) log(ctx context.Context, event string, s *assay.Session) {
 	m.cfg.Logger.InfoContext(ctx, "session of the dashboard", "event", event, "organization_id", s.OrganizationID, "subject", s.Subject)
-}
-
-// shorten truncates a text to at most n bytes, at a character boundary.
-func shorten(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
 }

@@ -5,10 +5,10 @@ package summary
 import (
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"assay/internal/llm"
 	"assay/internal/rules/sensitive"
+	"assay/internal/safetext"
 )
 
 // Limits of an answer.
@@ -22,7 +22,7 @@ const (
 // invisible characters, and URLs of hosts that are not in hosts. The result has at most maxContent bytes, truncated
 // between blocks. clean is idempotent. It fails if no text remains.
 func clean(answer string, hosts map[string]bool) (string, error) {
-	text := cut(withoutThoughts(plain(answer)), maxAnswer)
+	text := safetext.Start(withoutThoughts(plain(answer)), maxAnswer)
 	// Removing a part can create new matches, such as a tag or a secret from two halves. Usually two or three rounds
 	// suffice. Many asterisks take more, so the last rounds omit emphasis.
 	for round := range maxRounds {
@@ -51,17 +51,6 @@ func withoutThoughts(s string) string {
 		}
 	}
 	return s
-}
-
-// cut truncates s to at most n bytes, at a character boundary.
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
 }
 
 // hasText reports whether a text contains a letter or digit.

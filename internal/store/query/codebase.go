@@ -7,12 +7,12 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 
 	"assay"
 	"assay/internal/lists"
+	"assay/internal/safetext"
 	"assay/internal/store/connpool"
 )
 
@@ -64,17 +64,8 @@ func checkID(id string) (string, error) {
 	return u.String(), nil
 }
 
-// message truncates a message. It does not split a character.
-func message(s string) Text {
-	if len(s) <= assay.MaxMessageBytes {
-		return Text(s)
-	}
-	end := assay.MaxMessageBytes
-	for end > assay.MaxMessageBytes-utf8.UTFMax && !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return Text(s[:end])
-}
+// message truncates a message.
+func message(s string) Text { return Text(safetext.Start(s, assay.MaxMessageBytes)) }
 
 // document returns a JSON document as an argument: NULL if it is empty.
 func document(b []byte) any {
