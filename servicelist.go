@@ -83,18 +83,23 @@ type ImpactCounts struct{ Critical, Important, Normal, Low int }
 func (c ImpactCounts) Total() int { return c.Critical + c.Important + c.Normal + c.Low }
 
 // Of returns the number for an impact.
-func (c ImpactCounts) Of(i Impact) int {
+func (c ImpactCounts) Of(i Impact) int { return *c.of(i) }
+
+// Add counts one more of an impact.
+func (c *ImpactCounts) Add(i Impact) { *c.of(i)++ }
+
+func (c *ImpactCounts) of(i Impact) *int {
 	switch i {
 	case ImpactCritical:
-		return c.Critical
+		return &c.Critical
 	case ImpactImportant:
-		return c.Important
+		return &c.Important
 	case ImpactNormal:
-		return c.Normal
+		return &c.Normal
 	case ImpactLow:
-		return c.Low
+		return &c.Low
 	default:
-		return 0
+		return new(int)
 	}
 }
 

@@ -103,19 +103,8 @@ func (q *request) readVersions(ctx context.Context, own *assay.Service, chosen [
 func ownRow(own *assay.Service, history []*assay.Score, active []*assay.Insight) *assay.ServiceRow {
 	row := &assay.ServiceRow{Service: *own, Series: thinned(pointsOf(history), sparkPoints)}
 	for _, i := range active {
-		r, ok := catalog.ByInsightType(i.Type)
-		if !ok {
-			continue
-		}
-		switch r.Info().Impact {
-		case assay.ImpactCritical:
-			row.Active.Critical++
-		case assay.ImpactImportant:
-			row.Active.Important++
-		case assay.ImpactNormal:
-			row.Active.Normal++
-		default:
-			row.Active.Low++
+		if r, ok := catalog.ByInsightType(i.Type); ok {
+			row.Active.Add(r.Info().Impact)
 		}
 	}
 	return row

@@ -70,16 +70,7 @@ func (s *suite) fleet(org string) []*assay.ServiceRow {
 		slices.SortFunc(row.Signals, func(a, b assay.Signal) int { return -cmp.Compare(a, b) }) // trace, metric, log
 		for _, in := range results[i].Insights {
 			rule, _ := catalog.ByInsightType(in.Type)
-			switch rule.Info().Impact {
-			case assay.ImpactCritical:
-				row.Active.Critical++
-			case assay.ImpactImportant:
-				row.Active.Important++
-			case assay.ImpactNormal:
-				row.Active.Normal++
-			case assay.ImpactLow:
-				row.Active.Low++
-			}
+			row.Active.Add(rule.Info().Impact)
 		}
 		rows = append(rows, row)
 	}
@@ -166,8 +157,7 @@ func testServiceRows(t *testing.T, s *suite) {
 				var got []*assay.ServiceRow
 				for offset := 0; offset <= len(want); offset += 7 {
 					f.Page = assay.Page{Limit: 7, Offset: offset}
-					page, total, err := s.FindServiceRows(ctx, f)
-					require.NoError(t, err)
+					page, total := must2(s.FindServiceRows(ctx, f))(t)
 					require.Equal(t, len(want), total, "%+v", f)
 					require.LessOrEqual(t, len(page), 7)
 					got = append(got, page...)
@@ -197,8 +187,7 @@ func testServiceCounts(t *testing.T, s *suite) {
 	svc := s.seen(org, named("a"), catalog.RES001, true)
 	check := func(active assay.ImpactCounts, signals ...assay.Signal) {
 		t.Helper()
-		rows, total, err := s.FindServiceRows(ctx, assay.ServiceFilter{OrganizationID: org, Page: assay.Page{Limit: 10}})
-		require.NoError(t, err)
+		rows, total := must2(s.FindServiceRows(ctx, assay.ServiceFilter{OrganizationID: org, Page: assay.Page{Limit: 10}}))(t)
 		require.Equal(t, 1, total)
 		require.Equal(t, active, rows[0].Active)
 		require.Equal(t, signals, rows[0].Signals)
@@ -289,8 +278,7 @@ func testServiceGroups(t *testing.T, s *suite) {
 	d.Organization(other).Service(assay.ServiceKey{Name: "a"}).Seen(uint64(epoch.UnixNano()))
 	s.commit(d)
 	services := map[string]*assay.Service{}
-	all, _, err := s.FindServices(ctx, org, assay.Page{Limit: 10})
-	require.NoError(t, err)
+	all, _ := must2(s.FindServices(ctx, org, assay.Page{Limit: 10}))(t)
 	for _, svc := range all {
 		services[svc.Name+"/"+svc.Namespace+"/"+svc.Environment+"/"+svc.Version] = svc
 	}
@@ -304,8 +292,7 @@ func testServiceGroups(t *testing.T, s *suite) {
 	find := func(f assay.ServiceGroupFilter) (got []string, total int) {
 		t.Helper()
 		f.OrganizationID = org
-		groups, total, err := s.FindServiceGroups(ctx, f)
-		require.NoError(t, err)
+		groups, total := must2(s.FindServiceGroups(ctx, f))(t)
 		for _, g := range groups {
 			l := g.Latest
 			require.Equal(t, org, l.OrganizationID)
@@ -337,11 +324,9 @@ func testServiceGroups(t *testing.T, s *suite) {
 	}
 	created, _ := find(assay.ServiceGroupFilter{Sort: assay.SortGroupCreated, Page: assay.Page{Limit: 10}})
 	require.ElementsMatch(t, []string{none, without, prod, b}, created)
-	_, _, err = s.FindServiceGroups(ctx, assay.ServiceGroupFilter{OrganizationID: org, Sort: "size"})
-	require.Equal(t, assay.CodeInvalid, assay.ErrorCode(err))
+	code(t, assay.CodeInvalid, errOf3(s.FindServiceGroups(ctx, assay.ServiceGroupFilter{OrganizationID: org, Sort: "size"})))
 	shop := "shop"
-	rows, total, err := s.FindServiceRows(ctx, assay.ServiceFilter{OrganizationID: org, Namespace: &shop, Search: "A", Page: assay.Page{Limit: 10}})
-	require.NoError(t, err)
+	rows, total := must2(s.FindServiceRows(ctx, assay.ServiceFilter{OrganizationID: org, Namespace: &shop, Search: "A", Page: assay.Page{Limit: 10}}))(t)
 	require.Equal(t, 4, total)
 	require.Len(t, rows, 4)
 }
@@ -362,8 +347,7 @@ func testSeriesRanges(t *testing.T, s *suite) {
 	}
 	rows := func(series assay.SeriesRange) (of [2][]assay.ScorePoint) {
 		t.Helper()
-		found, _, err := s.FindServiceRows(ctx, assay.ServiceFilter{OrganizationID: org, Page: assay.Page{Limit: 10}, Series: series})
-		require.NoError(t, err)
+		found, _ := must2(s.FindServiceRows(ctx, assay.ServiceFilter{OrganizationID: org, Page: assay.Page{Limit: 10}, Series: series}))(t)
 		require.Equal(t, []string{a, b}, []string{found[0].ID, found[1].ID})
 		require.Equal(t, found[0].Series, must(s.FindServiceVersions(ctx, org, named("a"), series, 1))(t)[0].Series)
 		return [2][]assay.ScorePoint{found[0].Series, found[1].Series}
@@ -501,8 +485,7 @@ func testListIsolation(t *testing.T, s *suite) {
 	key := assay.ServiceKey{Name: "checkout", Environment: "production", Namespace: "n"}
 	series := assay.SeriesRange{Start: epoch.Add(-time.Hour), End: epoch.Add(time.Hour), Points: 2}
 	for _, org := range []string{mine, theirs, unknownID, "", "x"} {
-		rows, total, err := s.FindServiceRows(ctx, assay.ServiceFilter{OrganizationID: org, Page: assay.Page{Limit: 5}, Series: series})
-		require.NoError(t, err)
+		rows, total := must2(s.FindServiceRows(ctx, assay.ServiceFilter{OrganizationID: org, Page: assay.Page{Limit: 5}, Series: series}))(t)
 		versions := must(s.FindServiceVersions(ctx, org, key, series, 5))(t)
 		environments := must(s.FindEnvironments(ctx, org, 5))(t)
 		groups := must(s.FindScoreGroups(ctx, org))(t)
