@@ -117,10 +117,7 @@ func (q *Queries) FindAPIKeyPage(ctx context.Context, organizationID string, now
 		b.Query(collect(&found.Keys, scanAPIKey),
 			selectAPIKeys+`WHERE o.id = $1 ORDER BY `+live+` DESC, k.created_at DESC, k.id DESC LIMIT $3 OFFSET $4`, org, at, page.Limit, page.Offset)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return found, nil
+	return found, err
 }
 
 // RevokeAPIKey implements assay.APIKeyStore.

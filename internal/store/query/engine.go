@@ -96,23 +96,19 @@ func New(e Engine, d *Dialect) *Queries { return &Queries{engine: e, sql: d} }
 
 // one returns the row that a statement finds, and missing() when there is none.
 func one[T any](ctx context.Context, q *Queries, pool connpool.Pool, operation string, missing func() error, scan func(Row) (T, error), sql string, args ...any) (T, error) {
-	var found, none T
+	var found T
 	var exists bool
 	err := q.engine.View(ctx, pool, operation, func(b *Batch) {
 		exists = false
-		b.Query(func(r Row) (err error) {
+		b.Query(into(&found, func(r Row) (T, error) {
 			exists = true
-			found, err = scan(r)
-			return err
-		}, sql, args...)
+			return scan(r)
+		}), sql, args...)
 	})
 	if err == nil && !exists {
 		err = missing()
 	}
-	if err != nil {
-		return none, err
-	}
-	return found, nil
+	return found, err
 }
 
 // list returns the rows that a statement finds.
@@ -122,10 +118,7 @@ func list[T any](ctx context.Context, q *Queries, pool connpool.Pool, operation 
 		found = nil
 		b.Query(collect(&found, scan), sql, args...)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return found, nil
+	return found, err
 }
 
 // collect appends each row to a list.
@@ -133,6 +126,14 @@ func collect[T any](to *[]T, scan func(Row) (T, error)) func(Row) error {
 	return func(r Row) error {
 		v, err := scan(r)
 		*to = append(*to, v)
+		return err
+	}
+}
+
+// into sets a variable to the row.
+func into[T any](to *T, scan func(Row) (T, error)) func(Row) error {
+	return func(r Row) (err error) {
+		*to, err = scan(r)
 		return err
 	}
 }

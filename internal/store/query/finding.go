@@ -179,10 +179,7 @@ func (q *Queries) Findings(ctx context.Context, organizationID string, f assay.F
 			keys := `SELECT f.repo, f.id FROM ` + c.from + where + findingOrder(part.Reversed) + limited.pageOf(part)
 			b.Query(collect(&page, scanFinding), selectFinding+`(`+keys+`) AS p JOIN code_findings f ON f.repo = p.repo AND f.id = p.id`+joinFinding+findingOrder(false), limited.args...)
 		})
-	if err != nil {
-		return nil, 0, err
-	}
-	return page, total, nil
+	return page, total, err
 }
 
 // CountFindings implements assay.CodebaseStore.
@@ -200,10 +197,7 @@ func (q *Queries) CountFindings(ctx context.Context, organizationID string) (sev
 			return f, r.Scan((*Text)(&f.Value), &f.Count)
 		}), `SELECT category, `+counts+`category ORDER BY category`, ID(organizationID))
 	})
-	if err != nil {
-		return nil, nil, err
-	}
-	return severityCounts, categories, nil
+	return severityCounts, categories, err
 }
 
 // countFindings counts the findings of a repository again.

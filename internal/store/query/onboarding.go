@@ -86,10 +86,7 @@ func (q *Queries) CompleteOnboarding(ctx context.Context, organizationID string,
 		n, err = q.activate(ctx, tx, org, ids, true, limit)
 		return err
 	})
-	if err != nil {
-		return 0, err
-	}
-	return n, nil
+	return n, err
 }
 
 // Onboarding implements assay.CodebaseStore.

@@ -144,10 +144,7 @@ func (q *Queries) findRepositories(ctx context.Context, operation, where string,
 	err := q.engine.View(ctx, connpool.Pages, operation,
 		func(b *Batch) { rr.read(b, where, args...) },
 		func(b *Batch) { rr.count(q, b) })
-	if err != nil {
-		return nil, err
-	}
-	return rr.found, nil
+	return rr.found, err
 }
 
 // Repositories implements assay.CodebaseStore.
@@ -193,10 +190,7 @@ func (q *Queries) ActivateRepositories(ctx context.Context, organizationID strin
 		n, err = q.activate(ctx, tx, org, ids, active, limit)
 		return err
 	})
-	if err != nil {
-		return 0, err
-	}
-	return n, nil
+	return n, err
 }
 
 // activate changes repositories of an organization that the transaction has locked.

@@ -158,14 +158,14 @@ func (q *Queries) SaveReview(ctx context.Context, holder string, r *assay.Run, r
 	gone, deleted := s.missing(list)
 	for ids := range slices.Chunk(gone, findingRows) {
 		if err := step(func() error {
-			return s.exec(ctx, `UPDATE code_findings SET state = state | 1, resolved_at = $1, run_id = $2 WHERE repo = $3 AND `+q.sql.In(`id`, `$4`), s.now, last, s.held.repo, ids)
+			return change(ctx, s.tx, nil, `UPDATE code_findings SET state = state | 1, resolved_at = $1, run_id = $2 WHERE repo = $3 AND `+q.sql.In(`id`, `$4`), s.now, last, s.held.repo, ids)
 		}); err != nil {
 			return err
 		}
 	}
 	for ids := range slices.Chunk(deleted, findingRows) {
 		if err := step(func() error {
-			return s.exec(ctx, `DELETE FROM code_findings WHERE repo = $1 AND `+q.sql.In(`id`, `$2`), s.held.repo, ids)
+			return change(ctx, s.tx, nil, `DELETE FROM code_findings WHERE repo = $1 AND `+q.sql.In(`id`, `$2`), s.held.repo, ids)
 		}); err != nil {
 			return err
 		}
@@ -194,12 +194,6 @@ type review struct {
 	held   heldRun
 	now    int64
 	stored map[int64]*storedFinding
-}
-
-func (s *review) exec(ctx context.Context, statement string, args ...any) error {
-	b := new(Batch)
-	b.Exec(statement, args...)
-	return s.tx.Send(ctx, b)
 }
 
 // load reads the stored findings.

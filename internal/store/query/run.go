@@ -84,10 +84,7 @@ func (q *Queries) ScheduleRun(ctx context.Context, r *assay.Run) (scheduled *ass
 			ID(r.RepositoryID), ID(r.OrganizationID)); err != nil {
 			return err
 		}
-		one := func(r Row) (err error) {
-			scheduled, err = scanRun(r)
-			return err
-		}
+		one := into(&scheduled, scanRun)
 		b := new(Batch)
 		same, args := `r.input IS NULL`, []any{repo, Text(r.Type), Text(r.Ref)}
 		if len(r.Input) > 0 {
@@ -171,10 +168,7 @@ func (q *Queries) Runs(ctx context.Context, organizationID string, f assay.RunFi
 		b.Query(func(r Row) error { return r.Scan(&total) }, `SELECT count(*) FROM runs r`+where, args...)
 		b.Query(collect(&page, scanRun), selectRuns+`WHERE `+q.sql.InSelect(`r.run`, `SELECT r.run FROM runs r`+where+` ORDER BY r.run DESC`+limit)+` ORDER BY r.run DESC`, c.args...)
 	})
-	if err != nil {
-		return nil, 0, err
-	}
-	return page, total, nil
+	return page, total, err
 }
 
 // RunEvents implements assay.CodebaseStore.

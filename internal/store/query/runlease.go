@@ -85,10 +85,7 @@ func (q *Queries) ClaimRun(ctx context.Context, holder string, ttl time.Duration
 					WHERE r.run = $5 AND (r.status = 1 OR r.status = 2 AND NOT ` + liveLease + `)`,
 				Args: []any{at, last, Text(holder), leaseEnd(now, ttl), run}, Changed: &n,
 			}}}
-			b.Query(func(r Row) (err error) {
-				claimed, err = scanRun(r)
-				return err
-			}, selectRuns+`WHERE r.run = $1`, run)
+			b.Query(into(&claimed, scanRun), selectRuns+`WHERE r.run = $1`, run)
 			if err := tx.Send(ctx, b); err != nil {
 				return err
 			}
@@ -98,10 +95,7 @@ func (q *Queries) ClaimRun(ctx context.Context, holder string, ttl time.Duration
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return claimed, nil
+	return claimed, err
 }
 
 // leaseEnd returns the end of a lease in its stored form.

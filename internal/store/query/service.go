@@ -86,10 +86,7 @@ func (q *Queries) ScoreHistory(ctx context.Context, organizationID, serviceID st
 	if err == nil && !exists {
 		err = errNoService()
 	}
-	if err != nil {
-		return nil, err
-	}
-	return scores, nil
+	return scores, err
 }
 
 // KnownServices returns the keys of the services of an organization.

@@ -162,20 +162,14 @@ func (q *Queries) findServices(ctx context.Context, f *assay.ServiceFilter, colu
 func (q *Queries) FindServices(ctx context.Context, organizationID string, page assay.Page) ([]*assay.Service, int, error) {
 	var found []*assay.Service
 	total, err := q.findServices(ctx, &assay.ServiceFilter{OrganizationID: organizationID, Page: page}, serviceColumns, func() { found = nil }, collect(&found, serviceOf))
-	if err != nil {
-		return nil, 0, err
-	}
-	return found, total, nil
+	return found, total, err
 }
 
 // FindServiceRows implements assay.ServiceLister.
 func (q *Queries) FindServiceRows(ctx context.Context, f assay.ServiceFilter) ([]*assay.ServiceRow, int, error) {
 	var rows serviceRows
 	total, err := q.findServices(ctx, &f, rowColumns, func() { rows = nil }, rows.scan, func(b *Batch) { rows.querySeries(b, q.sql, f.Series) })
-	if err != nil {
-		return nil, 0, err
-	}
-	return rows.list(), total, nil
+	return rows.list(), total, err
 }
 
 // FindServiceVersions implements assay.ServiceLister.
@@ -195,10 +189,7 @@ func (q *Queries) FindServiceVersions(ctx context.Context, organizationID string
 				ID(organizationID), Text(key.Name), Text(key.Environment), Text(key.Namespace), limit)
 		},
 		func(b *Batch) { rows.querySeries(b, q.sql, series) })
-	if err != nil {
-		return nil, err
-	}
-	return rows.list(), nil
+	return rows.list(), err
 }
 
 // FindServiceGroups implements assay.ServiceLister.

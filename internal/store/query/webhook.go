@@ -153,10 +153,7 @@ func (q *Queries) UpdateWebhook(ctx context.Context, w *assay.Webhook) error {
 		b.Exec(`UPDATE webhooks SET name = $2, url = $3, enabled = $4, min_weight = $5, rules = $6, environments = $7, updated_at = $8,
 				disabled_reason = $9, failures = 0, failing_since = 0, due_at = CASE WHEN holder IS NOT NULL THEN due_at ELSE `+dueAfter(`$8`)+` END
 			WHERE webhook = $1`, webhook, Text(w.Name), Text(w.URL), c.enabled, c.weight, c.rules, c.environments, Micros(now), Text(""))
-		b.Query(func(r Row) (err error) {
-			updated, err = scanWebhook(r)
-			return err
-		}, selectWebhooks+`WHERE w.webhook = $1`, webhook)
+		b.Query(into(&updated, scanWebhook), selectWebhooks+`WHERE w.webhook = $1`, webhook)
 		return tx.Send(ctx, b)
 	})
 	if err == nil {

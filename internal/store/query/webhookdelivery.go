@@ -63,10 +63,7 @@ func (q *Queries) WebhookDeliveries(ctx context.Context, organizationID, webhook
 	if err == nil && webhook == 0 {
 		err = errNoWebhook()
 	}
-	if err != nil {
-		return nil, 0, err
-	}
-	return deliveries, total, nil
+	return deliveries, total, err
 }
 
 // WebhookDelivery implements assay.WebhookStore.
@@ -130,10 +127,7 @@ func (q *Queries) ClaimDelivery(ctx context.Context, holder string, ttl time.Dur
 			}
 		}
 	})
-	if err != nil {
-		return nil, err
-	}
-	return claimed, nil
+	return claimed, err
 }
 
 // claimDelivery claims the oldest pending delivery of a webhook. It returns nil if another holder was faster or none is

@@ -42,8 +42,5 @@ func (s *Store) LeaseNames(ctx context.Context, prefix string) ([]string, error)
 			return nil
 		})
 	})
-	if err != nil {
-		return nil, err
-	}
-	return names, nil
+	return names, err
 }

@@ -114,13 +114,11 @@ func (s *suite) review(r *assay.Repository, findings ...*assay.CodeFinding) *ass
 // findings returns the findings of a filter, and checks that pages divide them.
 func (s *suite) findings(org string, f assay.FindingFilter) []*assay.CodeFinding {
 	s.t.Helper()
-	all, total, err := s.Findings(s.ctx(), org, f)
-	require.NoError(s.t, err)
+	all, total := must2(s.Findings(s.ctx(), org, f))(s.t)
 	require.Len(s.t, all, total)
 	var paged []*assay.CodeFinding
 	for f.Limit, f.Offset = 2, 0; f.Offset <= total; f.Offset += f.Limit {
-		page, n, err := s.Findings(s.ctx(), org, f)
-		require.NoError(s.t, err)
+		page, n := must2(s.Findings(s.ctx(), org, f))(s.t)
 		require.Equal(s.t, total, n)
 		paged = append(paged, page...)
 	}
@@ -166,16 +164,14 @@ func testCodebaseIsolation(t *testing.T, s *suite) {
 		require.Empty(t, must(s.Repositories(ctx, org))(t))
 		require.Equal(t, "not_started", must(s.Onboarding(ctx, org))(t))
 		for _, f := range []assay.RunFilter{{}, {RepositoryID: repo.ID}} {
-			runs, total, err := s.Runs(ctx, org, f)
-			require.NoError(t, err)
+			runs, total := must2(s.Runs(ctx, org, f))(t)
 			require.Empty(t, runs)
 			require.Zero(t, total)
 		}
 		for _, f := range []assay.FindingFilter{{}, {RepositoryID: repo.ID}, {RunID: run.ID}} {
 			require.Empty(t, s.findings(org, f))
 		}
-		severities, categories, err := s.CountFindings(ctx, org)
-		require.NoError(t, err)
+		severities, categories := must2(s.CountFindings(ctx, org))(t)
 		require.Empty(t, severities)
 		require.Empty(t, categories)
 	}
@@ -224,8 +220,7 @@ func testExpireCodebase(t *testing.T, s *suite) {
 	waiting := s.schedule(other, `{"waiting": true}`)
 	var runs []*assay.Run
 	for range assay.MaxRepositoryRuns + 2 {
-		run, _, err := s.ScheduleRun(ctx, &assay.Run{OrganizationID: org, RepositoryID: other.ID, Type: assay.RunFix})
-		require.NoError(t, err)
+		run, _ := must2(s.ScheduleRun(ctx, &assay.Run{OrganizationID: org, RepositoryID: other.ID, Type: assay.RunFix}))(t)
 		require.NoError(t, s.CancelRun(ctx, org, run.ID))
 		runs = append(runs, run)
 	}
@@ -233,8 +228,7 @@ func testExpireCodebase(t *testing.T, s *suite) {
 	held := s.claim(s, "replica", waiting.ID)
 	require.NoError(t, s.UpdateRun(ctx, "replica", held, events))
 	expire()
-	kept, total, err := s.Runs(ctx, org, assay.RunFilter{RepositoryID: other.ID})
-	require.NoError(t, err)
+	kept, total := must2(s.Runs(ctx, org, assay.RunFilter{RepositoryID: other.ID}))(t)
 	require.Equal(t, assay.MaxRepositoryRuns+1, total)
 	require.Equal(t, runs[len(runs)-1].ID, kept[0].ID)
 	require.Equal(t, waiting.ID, kept[total-1].ID, "it runs")
@@ -242,8 +236,7 @@ func testExpireCodebase(t *testing.T, s *suite) {
 	require.EqualValues(t, 2, s.rows()["run_events"])
 	expire()
 	require.Zero(t, s.rows()["run_events"])
-	_, total, err = s.Runs(ctx, org, assay.RunFilter{RepositoryID: repo.ID})
-	require.NoError(t, err)
+	_, total = must2(s.Runs(ctx, org, assay.RunFilter{RepositoryID: repo.ID}))(t)
 	require.Equal(t, 3, total)
 	code(t, assay.CodeNotFound, errOf(s.Run(ctx, org, waiting.ID)))
 }

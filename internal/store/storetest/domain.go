@@ -5,7 +5,6 @@ package storetest
 import (
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -123,12 +122,11 @@ func testAPIKeyPrefix(t *testing.T, s *suite) {
 	}
 	require.Empty(t, prefix(s, ""))
 	require.Empty(t, prefix(other, ""))
-	var all sync.WaitGroup
 	got := [8]string{}
-	for i := range got {
-		all.Go(func() { got[i], _ = []assay.APIKeyStore{s.Store, other}[i%2].APIKeyPrefix(ctx, fmt.Sprint("p", i)) })
-	}
-	all.Wait()
+	s.race(len(got), "", func(i int, st Store) (_ bool, err error) {
+		got[i], err = st.APIKeyPrefix(ctx, fmt.Sprint("p", i))
+		return true, err
+	})
 	first := prefix(s, "")
 	require.NotEmpty(t, first)
 	for i := range got {
@@ -187,7 +185,6 @@ func testAPIKeyPages(t *testing.T, s *suite) {
 func testAPIKeyLimits(t *testing.T, s *suite) {
 	ctx := s.ctx()
 	org, other := s.organization(), s.organization()
-	handles := []Store{s.Store, s.handle()}
 	var ids atomic.Int64
 	create := func(st Store, org string, ends time.Time, limits assay.APIKeyLimits) error {
 		k := &assay.APIKey{ID: fmt.Sprintf("%06d", ids.Add(1)), OrganizationID: org, Name: "limited", ExpiresAt: ends}
@@ -198,22 +195,10 @@ func testAPIKeyLimits(t *testing.T, s *suite) {
 	require.NoError(t, create(s.Store, other, time.Time{}, three)) // 000001
 	require.NoError(t, create(s.Store, org, time.Time{}, three))
 	require.NoError(t, create(s.Store, org, epoch.Add(time.Hour), three))
-	errs := [8]error{}
-	var all sync.WaitGroup
-	for i := range errs {
-		all.Go(func() { errs[i] = create(handles[i%2], org, time.Time{}, three) })
-	}
-	all.Wait()
-	created := 0
-	for _, err := range errs {
-		if err == nil {
-			created++
-			continue
-		}
-		code(t, assay.CodeConflict, err)
-		require.ErrorIs(t, err, assay.ErrTooManyAPIKeys)
-	}
-	require.Equal(t, 1, created)
+	require.Equal(t, 1, s.race(8, assay.CodeConflict, func(_ int, st Store) (bool, error) {
+		return true, create(st, org, time.Time{}, three)
+	}))
+	require.ErrorIs(t, create(s.Store, org, time.Time{}, three), assay.ErrTooManyAPIKeys)
 	require.NoError(t, create(s.Store, other, time.Time{}, three))
 	require.NoError(t, s.RevokeAPIKey(ctx, "000002"))
 	require.NoError(t, create(s.Store, org, time.Time{}, three))
@@ -261,8 +246,7 @@ func testServices(t *testing.T, s *suite) {
 	for _, size := range []int{1, 3, 100} {
 		var got []string
 		for offset := 0; offset <= len(keys); offset += size {
-			page, total, err := s.FindServices(ctx, org, assay.Page{Limit: size, Offset: offset})
-			require.NoError(t, err)
+			page, total := must2(s.FindServices(ctx, org, assay.Page{Limit: size, Offset: offset}))(t)
 			require.Equal(t, len(keys), total)
 			require.LessOrEqual(t, len(page), size)
 			for _, svc := range page {
@@ -285,8 +269,7 @@ func testServices(t *testing.T, s *suite) {
 
 	for _, id := range []string{unknownID, "", "x"} {
 		code(t, assay.CodeServiceNotFound, errOf(s.FindServiceByID(ctx, org, id)))
-		page, total, err := s.FindServices(ctx, id, assay.Page{Limit: 10})
-		require.NoError(t, err)
+		page, total := must2(s.FindServices(ctx, id, assay.Page{Limit: 10}))(t)
 		require.Empty(t, page)
 		require.Zero(t, total)
 	}
@@ -305,8 +288,7 @@ func testIsolation(t *testing.T, s *suite) {
 	code(t, assay.CodeServiceNotFound, errOf(s.FindServiceByID(ctx, theirs, svc)))
 	code(t, assay.CodeInsightNotFound, errOf(s.FindInsightByID(ctx, theirs, in.ID)))
 	code(t, assay.CodeServiceNotFound, errOf(s.ScoreHistory(ctx, theirs, svc, time.Time{})))
-	found, total, err := s.FindInsights(ctx, assay.InsightFilter{OrganizationID: theirs, ServiceID: svc, Page: assay.Page{Limit: 10}})
-	require.NoError(t, err)
+	found, total := must2(s.FindInsights(ctx, assay.InsightFilter{OrganizationID: theirs, ServiceID: svc, Page: assay.Page{Limit: 10}}))(t)
 	require.Empty(t, found)
 	require.Zero(t, total)
 	fs := must(s.Facts(ctx, theirs, []string{svc, foreign}, 0))(t)

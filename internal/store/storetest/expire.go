@@ -395,8 +395,7 @@ func testExpireServices(t *testing.T, s *suite) {
 	o := must(s.FindOrganizationByID(s.ctx(), org))(t)
 	require.Zero(t, o.ActiveInsightsCount)
 	require.Equal(t, 1, o.ServicesCount)
-	_, total, err := s.FindInsights(s.ctx(), assay.InsightFilter{OrganizationID: org, Page: assay.Page{Limit: 1}})
-	require.NoError(t, err)
+	_, total := must2(s.FindInsights(s.ctx(), assay.InsightFilter{OrganizationID: org, Page: assay.Page{Limit: 1}}))(t)
 	require.Zero(t, total)
 
 	// It may return under the same id.

@@ -41,8 +41,7 @@ func testReviews(t *testing.T, s *suite) {
 		s.findings(org, assay.FindingFilter{}), "the first of two with an id is the worst")
 	counts := func(want string) {
 		t.Helper()
-		severities, categories, err := s.CountFindings(ctx, org)
-		require.NoError(t, err)
+		severities, categories := must2(s.CountFindings(ctx, org))(t)
 		got := ""
 		for _, c := range severities {
 			got += fmt.Sprintf("%s %d ", c.Value, c.Count)
@@ -280,8 +279,7 @@ func testManyFindings(t *testing.T, s *suite) {
 			status string
 			want   int
 		}{{"active", active}, {"resolved", resolved}} {
-			page, total, err := s.Findings(s.ctx(), org, assay.FindingFilter{Status: c.status, Offset: c.want - 1})
-			require.NoError(t, err)
+			page, total := must2(s.Findings(s.ctx(), org, assay.FindingFilter{Status: c.status, Offset: c.want - 1}))(t)
 			require.Equal(t, c.want, total, c.status)
 			require.Len(t, page, min(c.want, 1))
 		}
@@ -289,8 +287,7 @@ func testManyFindings(t *testing.T, s *suite) {
 	}
 	s.review(repo, append(list(0, assay.MaxFindings, "low"), list(20_000, 10, "critical")...)...)
 	counts(assay.MaxFindings, 0)
-	page, _, err := s.Findings(s.ctx(), org, assay.FindingFilter{Limit: 11})
-	require.NoError(t, err)
+	page, _ := must2(s.Findings(s.ctx(), org, assay.FindingFilter{Limit: 11}))(t)
 	require.Equal(t, "critical low", page[9].Severity+" "+page[10].Severity)
 	s.clock.advance(time.Second)
 	s.review(repo, list(30_000, 20, "high")...)
@@ -300,8 +297,7 @@ func testManyFindings(t *testing.T, s *suite) {
 	counts(assay.MaxFindings, assay.MaxFindings)
 	s.clock.advance(time.Second)
 	s.review(repo)
-	page, total, err := s.Findings(s.ctx(), org, assay.FindingFilter{Status: "all", Limit: 1})
-	require.NoError(t, err)
+	page, total := must2(s.Findings(s.ctx(), org, assay.FindingFilter{Status: "all", Limit: 1}))(t)
 	require.Equal(t, assay.MaxFindings, total, "the last resolved stay")
 	require.Equal(t, fmt.Sprintf("otel-%012x", 40_000), page[0].ID)
 
@@ -311,11 +307,9 @@ func testManyFindings(t *testing.T, s *suite) {
 	}
 	large[1].Severity = "high"
 	s.review(repo, large...)
-	_, total, err = s.Findings(s.ctx(), org, assay.FindingFilter{Limit: 1})
-	require.NoError(t, err)
+	_, total = must2(s.Findings(s.ctx(), org, assay.FindingFilter{Limit: 1}))(t)
 	require.Equal(t, len(large)-1, total)
-	page, _, err = s.Findings(s.ctx(), org, assay.FindingFilter{Limit: 1})
-	require.NoError(t, err)
+	page, _ = must2(s.Findings(s.ctx(), org, assay.FindingFilter{Limit: 1}))(t)
 	require.Equal(t, large[1].ID, page[0].ID)
 
 	linked := list(70_000, assay.MaxReviewInsights/assay.MaxFindingInsights+1, "low")
@@ -327,8 +321,7 @@ func testManyFindings(t *testing.T, s *suite) {
 	linked[len(linked)-1].Severity = "high"
 	s.review(repo, linked...)
 	require.EqualValues(t, assay.MaxReviewInsights, s.rows()["code_finding_insights"])
-	page, total, err = s.Findings(s.ctx(), org, assay.FindingFilter{InsightID: linked[0].InsightIDs[0], Limit: 1})
-	require.NoError(t, err)
+	page, total = must2(s.Findings(s.ctx(), org, assay.FindingFilter{InsightID: linked[0].InsightIDs[0], Limit: 1}))(t)
 	require.Equal(t, len(linked)-1, total)
 	require.Equal(t, linked[len(linked)-1].ID, page[0].ID)
 }

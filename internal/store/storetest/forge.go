@@ -6,8 +6,6 @@ import (
 	"crypto/sha256"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -64,21 +62,9 @@ func testConnectedInstallations(t *testing.T, s *suite) {
 	code(t, assay.CodeNotFound, s.SetInstallationState(ctx, all[1].OrganizationID, first.ID, assay.InstallationActive, ""))
 
 	// One of several processes replaces a credential.
-	var replaced atomic.Int64
-	var running sync.WaitGroup
-	for n := range 8 {
-		running.Go(func() {
-			ok, err := s.ReplaceCredential(ctx, first.OrganizationID, first.ID, []byte{0}, []byte{100, byte(n)})
-			if err != nil {
-				t.Error(err)
-			}
-			if ok {
-				replaced.Add(1)
-			}
-		})
-	}
-	running.Wait()
-	require.EqualValues(t, 1, replaced.Load())
+	require.Equal(t, 1, s.race(8, "", func(n int, st Store) (bool, error) {
+		return st.ReplaceCredential(ctx, first.OrganizationID, first.ID, []byte{0}, []byte{100, byte(n)})
+	}))
 	require.False(t, must(s.ReplaceCredential(ctx, all[1].OrganizationID, first.ID, []byte{0}, []byte{1}))(t))
 	found := must(s.Installations(ctx, first.OrganizationID))(t)
 	require.Equal(t, assay.InstallationSuspended, found[0].Status)
@@ -107,21 +93,10 @@ func testOnboardingStates(t *testing.T, s *suite) {
 	code(t, assay.CodeNotFound, errOf(s.OnboardingState(ctx, first.Hash, first.ExpiresAt)))
 	code(t, assay.CodeNotFound, errOf(s.TakeOnboardingState(ctx, first.Hash, first.ExpiresAt)))
 
-	var taken atomic.Int64
-	var running sync.WaitGroup
-	for range 8 {
-		running.Go(func() {
-			found, err := s.TakeOnboardingState(ctx, first.Hash, s.clock.now())
-			switch {
-			case err == nil && found.OrganizationID == org:
-				taken.Add(1)
-			case assay.ErrorCode(err) != assay.CodeNotFound:
-				t.Error(err)
-			}
-		})
-	}
-	running.Wait()
-	require.EqualValues(t, 1, taken.Load())
+	require.Equal(t, 1, s.race(8, assay.CodeNotFound, func(_ int, st Store) (bool, error) {
+		found, err := st.TakeOnboardingState(ctx, first.Hash, s.clock.now())
+		return err == nil && found.OrganizationID == org, err
+	}))
 
 	// An organization keeps the newest, and takes none of another.
 	save(other, 1000, time.Minute)

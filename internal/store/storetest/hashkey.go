@@ -4,7 +4,6 @@ package storetest
 
 import (
 	"encoding/binary"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,17 +22,13 @@ func HashOf(t testing.TB, st Store, organizationID string) uint64 {
 
 func testHashKeys(t *testing.T, s *suite) {
 	a, b := s.organization(), s.organization()
-	handles := []Store{s.Store, s.handle()}
 	var keys [8]delta.HashKey
-	var errs [len(keys)]error
-	var wg sync.WaitGroup
-	for i := range keys {
-		wg.Go(func() { keys[i], errs[i] = handles[i%2].HashKey(s.ctx(), a) })
-	}
-	wg.Wait()
+	s.race(len(keys), "", func(i int, st Store) (_ bool, err error) {
+		keys[i], err = st.HashKey(s.ctx(), a)
+		return true, err
+	})
 	want := HashOf(t, s, a)
-	for i, k := range keys {
-		require.NoError(t, errs[i])
+	for _, k := range keys {
 		require.Equal(t, want, k.Sum64(delta.DomainMetric, nil), "the first caller creates it")
 	}
 	require.NotEqual(t, want, HashOf(t, s, b))

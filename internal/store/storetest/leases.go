@@ -5,7 +5,6 @@ package storetest
 import (
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,8 +16,7 @@ const leaseTTL = 10 * time.Second
 // acquire acquires leases through a handle and returns the held ones, sorted.
 func (s *suite) acquire(st Store, holder string, ttl time.Duration, names ...string) []string {
 	s.t.Helper()
-	held, now, err := st.AcquireLeases(s.ctx(), holder, names, ttl)
-	require.NoError(s.t, err)
+	held, now := must2(st.AcquireLeases(s.ctx(), holder, names, ttl))(s.t)
 	require.Equal(s.t, micro(s.clock.now()), now.UTC(), "the store's time")
 	slices.Sort(held)
 	return held
@@ -134,27 +132,20 @@ func testManyLeases(t *testing.T, s *suite) {
 // different orders, both free and expired.
 func testLeaseRace(t *testing.T, s *suite) {
 	const holders, leases = 8, 50
-	handles := []Store{s.Store, s.handle()}
 	names := make([]string, leases)
 	for i := range names {
 		names[i] = fmt.Sprint("lease ", i)
 	}
 	for range 3 {
 		held := make([][]string, holders)
-		var wg sync.WaitGroup
-		for i := range holders {
-			wg.Go(func() {
-				mine := slices.Concat(names[i:], names[:i])
-				if i%3 == 0 {
-					slices.Reverse(mine)
-				}
-				var err error
-				if held[i], _, err = handles[i%2].AcquireLeases(s.ctx(), fmt.Sprint(i), mine, leaseTTL); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		wg.Wait()
+		s.race(holders, "", func(i int, st Store) (_ bool, err error) {
+			mine := slices.Concat(names[i:], names[:i])
+			if i%3 == 0 {
+				slices.Reverse(mine)
+			}
+			held[i], _, err = st.AcquireLeases(s.ctx(), fmt.Sprint(i), mine, leaseTTL)
+			return true, err
+		})
 		require.ElementsMatch(t, names, slices.Concat(held...), "each has one holder")
 		s.clock.advance(leaseTTL)
 	}

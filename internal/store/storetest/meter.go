@@ -195,8 +195,7 @@ func TestPatchChunks(t *testing.T, st Store, e query.Engine, d *query.Dialect) {
 	before, fails = nil, 2
 	require.ErrorIs(t, q.DeleteInstallation(ctx, org, i.ID), errMeter)
 	require.Positive(t, s.rows()["run_patches"])
-	left, err := s.Installations(ctx, org)
-	require.NoError(t, err)
+	left := must(s.Installations(ctx, org))(t)
 	require.Len(t, left, 1)
 	require.Empty(t, left[0].Credential)
 	require.False(t, left[0].Write)

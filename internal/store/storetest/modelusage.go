@@ -3,8 +3,6 @@
 package storetest
 
 import (
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -42,18 +40,7 @@ func testModelUsage(t *testing.T, s *suite) {
 	code(t, assay.CodeNotFound, errOf(s.SpendModel(ctx, unknownID, day, assay.ModelUsage{}, limit)))
 
 	// Concurrent callers on two handles share a budget.
-	handles := []Store{s.Store, s.handle()}
-	var taken atomic.Int64
-	var wg sync.WaitGroup
-	for i := range 20 {
-		wg.Go(func() {
-			if ok, err := handles[i%2].SpendModel(ctx, other, day.AddDate(1, 0, 0), assay.ModelUsage{Tokens: 30}, limit); err != nil {
-				t.Error(err)
-			} else if ok {
-				taken.Add(1)
-			}
-		})
-	}
-	wg.Wait()
-	require.EqualValues(t, 3, taken.Load())
+	require.Equal(t, 3, s.race(20, "", func(_ int, st Store) (bool, error) {
+		return st.SpendModel(ctx, other, day.AddDate(1, 0, 0), assay.ModelUsage{Tokens: 30}, limit)
+	}))
 }

@@ -181,31 +181,20 @@ func testActivationRace(t *testing.T, s *suite) {
 	ctx := s.ctx()
 	org := s.organization()
 	i := s.installation(org)
-	handles := []Store{s.Store, s.handle()}
-	var won, completed atomic.Int64
-	var wg sync.WaitGroup
-	for n := range racers {
-		wg.Go(func() {
-			r := []*assay.Repository{{InstallationID: i.ID, FullName: fmt.Sprint("racer ", n%8)}}
-			if err := handles[n%2].SaveRepositories(ctx, org, r); err != nil {
-				t.Error(err)
-				return
-			}
-			switch _, err := handles[n%2].ActivateRepositories(ctx, org, []string{r[0].ID}, true, limit); {
-			case err == nil:
-				won.Add(1)
-			case assay.ErrorCode(err) != assay.CodeConflict:
-				t.Error(err)
-			}
-			switch _, err := handles[n%2].CompleteOnboarding(ctx, org, nil, limit); {
-			case err == nil:
-				completed.Add(1)
-			case assay.ErrorCode(err) != assay.CodeConflict:
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
+	var won atomic.Int64
+	completed := s.race(racers, assay.CodeConflict, func(n int, st Store) (bool, error) {
+		r := []*assay.Repository{{InstallationID: i.ID, FullName: fmt.Sprint("racer ", n%8)}}
+		if err := st.SaveRepositories(ctx, org, r); err != nil {
+			t.Error(err)
+		}
+		switch _, err := st.ActivateRepositories(ctx, org, []string{r[0].ID}, true, limit); {
+		case err == nil:
+			won.Add(1)
+		case assay.ErrorCode(err) != assay.CodeConflict:
+			t.Error(err)
+		}
+		return true, errOf(st.CompleteOnboarding(ctx, org, nil, limit))
+	})
 	found := must(s.Repositories(ctx, org))(t)
 	require.Len(t, found, 8)
 	active := 0
@@ -216,7 +205,7 @@ func testActivationRace(t *testing.T, s *suite) {
 	}
 	require.Equal(t, limit, active)
 	require.GreaterOrEqual(t, won.Load(), int64(limit))
-	require.EqualValues(t, 1, completed.Load())
+	require.Equal(t, 1, completed)
 }
 
 func testDueRepositories(t *testing.T, s *suite) {
@@ -245,8 +234,7 @@ func testDueRepositories(t *testing.T, s *suite) {
 	// fails. One of another branch and other runs do not.
 	for _, r := range []*assay.Run{{Type: assay.RunReview, Ref: "other"}, {Type: assay.RunFix}} {
 		r.OrganizationID, r.RepositoryID, r.Trigger = org, never.ID, assay.TriggerManual
-		_, created, err := s.ScheduleRun(ctx, r)
-		require.NoError(t, err)
+		_, created := must2(s.ScheduleRun(ctx, r))(t)
 		require.True(t, created)
 	}
 	due(never, reviewed)
@@ -264,8 +252,7 @@ func testDueRepositories(t *testing.T, s *suite) {
 		require.True(t, created)
 	}
 	due(reviewed, never)
-	_, _, err := s.ScheduleRun(ctx, &assay.Run{OrganizationID: reviewed.OrganizationID, RepositoryID: reviewed.ID, Type: assay.RunReview, Trigger: assay.TriggerScheduled})
-	require.Equal(t, assay.CodeConflict, assay.ErrorCode(err))
+	code(t, assay.CodeConflict, errOf3(s.ScheduleRun(ctx, &assay.Run{OrganizationID: reviewed.OrganizationID, RepositoryID: reviewed.ID, Type: assay.RunReview, Trigger: assay.TriggerScheduled})))
 	due(never)
 }
 

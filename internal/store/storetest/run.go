@@ -4,6 +4,7 @@ package storetest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -24,15 +25,13 @@ func testRuns(t *testing.T, s *suite) {
 		ID: "11111111-2222-4333-8444-555555555555", OrganizationID: org, RepositoryID: repo.ID, Type: assay.RunFix, Trigger: assay.TriggerPush, Ref: odd,
 		Input: json.RawMessage(`{"finding_ids": ["otel-000000000001"], "odd": "\u0000"}`),
 	}
-	run, created, err := s.ScheduleRun(ctx, want)
-	require.NoError(t, err)
+	run, created := must2(s.ScheduleRun(ctx, want))(t)
 	require.True(t, created)
 	want.InstallationID, want.RepositoryName, want.Status, want.CreatedAt = repo.InstallationID, odd, assay.RunPending, micro(s.clock.now())
 	require.Equal(t, want, run)
 	again := *want
 	again.ID = ""
-	run, created, err = s.ScheduleRun(ctx, &again)
-	require.NoError(t, err)
+	run, created = must2(s.ScheduleRun(ctx, &again))(t)
 	require.False(t, created)
 	require.Equal(t, want, run)
 
@@ -47,11 +46,9 @@ func testRuns(t *testing.T, s *suite) {
 	} {
 		next := again
 		differs(&next)
-		run, created, err := s.ScheduleRun(ctx, &next)
-		require.NoError(t, err)
+		run, created := must2(s.ScheduleRun(ctx, &next))(t)
 		require.True(t, created)
-		_, created, err = s.ScheduleRun(ctx, &next)
-		require.NoError(t, err)
+		_, created = must2(s.ScheduleRun(ctx, &next))(t)
 		require.False(t, created)
 		all = append(all, run)
 	}
@@ -68,16 +65,14 @@ func testRuns(t *testing.T, s *suite) {
 
 	list := func(f assay.RunFilter, want ...int) {
 		t.Helper()
-		found, total, err := s.Runs(ctx, org, f)
-		require.NoError(t, err)
+		found, total := must2(s.Runs(ctx, org, f))(t)
 		require.Equal(t, len(want), total)
 		var ids, wanted []string
 		for i, n := range want {
 			ids, wanted = append(ids, found[i].ID), append(wanted, all[n].ID)
 		}
 		require.Equal(t, wanted, ids)
-		page, total, err := s.Runs(ctx, org, assay.RunFilter{Statuses: f.Statuses, Types: f.Types, RepositoryID: f.RepositoryID, Limit: 1, Offset: 1})
-		require.NoError(t, err)
+		page, total := must2(s.Runs(ctx, org, assay.RunFilter{Statuses: f.Statuses, Types: f.Types, RepositoryID: f.RepositoryID, Limit: 1, Offset: 1}))(t)
 		require.Equal(t, len(want), total)
 		if len(want) > 1 {
 			require.Equal(t, found[1:2], page)
@@ -102,8 +97,7 @@ func testRuns(t *testing.T, s *suite) {
 		s.schedule(repo, fmt.Sprint(n))
 	}
 	code(t, assay.CodeConflict, errOf3(s.ScheduleRun(ctx, &assay.Run{OrganizationID: org, RepositoryID: repo.ID, Type: assay.RunReview})))
-	_, created, err = s.ScheduleRun(ctx, &again)
-	require.NoError(t, err)
+	_, created = must2(s.ScheduleRun(ctx, &again))(t)
 	require.False(t, created)
 }
 
@@ -265,8 +259,7 @@ func testRunEvents(t *testing.T, s *suite) {
 	run := s.started(repo, odd)
 	events := func(after int64, limit int, latest int64, want ...assay.RunEvent) {
 		t.Helper()
-		got, last, err := s.RunEvents(ctx, org, run.ID, after, limit)
-		require.NoError(t, err)
+		got, last := must2(s.RunEvents(ctx, org, run.ID, after, limit))(t)
 		require.Equal(t, latest, last)
 		if len(want) == 0 {
 			require.Empty(t, got)
@@ -322,8 +315,7 @@ func testRunEvents(t *testing.T, s *suite) {
 	// Events beyond the limit are dropped, and the run ends all the same.
 	run.Status, run.EndedAt = assay.RunFailed, micro(epoch.Add(time.Minute))
 	require.NoError(t, s.UpdateRun(ctx, odd, run, make([]assay.RunEvent, assay.MaxRunEvents)))
-	_, latest, err := s.RunEvents(ctx, org, run.ID, -1, 1)
-	require.NoError(t, err)
+	_, latest := must2(s.RunEvents(ctx, org, run.ID, -1, 1))(t)
 	require.EqualValues(t, assay.MaxRunEvents-1, latest)
 	require.EqualValues(t, assay.MaxRunEvents, s.rows()["run_events"])
 	require.Equal(t, run, must(s.Run(ctx, org, run.ID))(t))
@@ -335,7 +327,6 @@ func testRunEvents(t *testing.T, s *suite) {
 func testRunRace(t *testing.T, s *suite) {
 	const repositories, each, holders = 6, 4, 6
 	ctx := s.ctx()
-	handles := []Store{s.Store, s.handle()}
 	var repos []*assay.Repository
 	for range repositories / 2 {
 		org := s.organization()
@@ -345,64 +336,43 @@ func testRunRace(t *testing.T, s *suite) {
 		mu      sync.Mutex
 		busy    = make(map[string]bool) // repositories
 		claimed = make(map[string]int)
-		wg      sync.WaitGroup
 	)
-	for n := range repositories * each {
-		wg.Go(func() { // twice the same
-			for range 2 {
-				_, _, err := handles[n%2].ScheduleRun(ctx, &assay.Run{
-					OrganizationID: repos[n%repositories].OrganizationID, RepositoryID: repos[n%repositories].ID, Type: assay.RunReview, Input: json.RawMessage(fmt.Sprint(n)),
-				})
-				if err != nil {
-					t.Error(err)
-				}
+	s.race(repositories*each, "", func(n int, st Store) (bool, error) {
+		run := &assay.Run{
+			OrganizationID: repos[n%repositories].OrganizationID, RepositoryID: repos[n%repositories].ID, Type: assay.RunReview, Input: json.RawMessage(fmt.Sprint(n)),
+		}
+		return true, errors.Join(errOf3(st.ScheduleRun(ctx, run)), errOf3(st.ScheduleRun(ctx, run))) // twice the same
+	})
+	s.race(holders, "", func(h int, st Store) (bool, error) {
+		holder := fmt.Sprint("holder ", h)
+		for {
+			run, err := st.ClaimRun(ctx, holder, runTTL)
+			if err != nil || run == nil {
+				return true, err
 			}
-		})
-	}
-	wg.Wait()
-	for h := range holders {
-		wg.Go(func() {
-			st, holder := handles[h%2], fmt.Sprint("holder ", h)
-			for {
-				run, err := st.ClaimRun(ctx, holder, runTTL)
-				if err != nil || run == nil {
-					if err != nil {
-						t.Error(err)
-					}
-					return
-				}
-				mu.Lock()
-				if busy[run.RepositoryID] {
-					t.Errorf("two runs of repository %s", run.RepositoryID)
-				}
-				busy[run.RepositoryID] = true
-				claimed[run.ID]++
-				mu.Unlock()
-				if _, err := st.RenewRun(ctx, holder, run.ID, runTTL); err != nil {
-					t.Error(err)
-				}
-				repo, err := st.Repository(ctx, run.OrganizationID, run.RepositoryID)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				if err := st.SaveReview(ctx, holder, run, repo, []*assay.CodeFinding{finding(h, "low"), finding(100, "high")}); err != nil {
-					t.Error(err)
-				}
-				if err := st.DismissFinding(ctx, run.OrganizationID, run.RepositoryID, finding(100, "").ID, h%2 == 0, odd); err != nil {
-					t.Error(err)
-				}
-				mu.Lock()
-				busy[run.RepositoryID] = false
-				mu.Unlock()
-				run.Status = assay.RunCompleted
-				if err := st.UpdateRun(ctx, holder, run, make([]assay.RunEvent, 3)); err != nil {
-					t.Error(err)
-				}
+			mu.Lock()
+			if busy[run.RepositoryID] {
+				t.Errorf("two runs of repository %s", run.RepositoryID)
 			}
-		})
-	}
-	wg.Wait()
+			busy[run.RepositoryID] = true
+			claimed[run.ID]++
+			mu.Unlock()
+			renewed := errOf(st.RenewRun(ctx, holder, run.ID, runTTL))
+			repo, err := st.Repository(ctx, run.OrganizationID, run.RepositoryID)
+			if err != nil {
+				return false, err
+			}
+			err = errors.Join(renewed, st.SaveReview(ctx, holder, run, repo, []*assay.CodeFinding{finding(h, "low"), finding(100, "high")}),
+				st.DismissFinding(ctx, run.OrganizationID, run.RepositoryID, finding(100, "").ID, h%2 == 0, odd))
+			mu.Lock()
+			busy[run.RepositoryID] = false
+			mu.Unlock()
+			run.Status = assay.RunCompleted
+			if err := errors.Join(err, st.UpdateRun(ctx, holder, run, make([]assay.RunEvent, 3))); err != nil {
+				return false, err
+			}
+		}
+	})
 	// A holder stops when all repositories are busy, so that some runs may be left.
 	for {
 		run := must(s.ClaimRun(ctx, "last", runTTL))(t)

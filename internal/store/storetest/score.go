@@ -27,8 +27,7 @@ func testScores(t *testing.T, s *suite) {
 		t.Helper()
 		require.NoError(t, s.SaveScores(ctx, delta.Fence{}, org, results))
 	}
-	mean, n, err := s.OrganizationMean(ctx, org)
-	require.NoError(t, err)
+	mean, n := must2(s.OrganizationMean(ctx, org))(t)
 	require.Zero(t, n)
 	require.Zero(t, mean)
 
@@ -40,11 +39,9 @@ func testScores(t *testing.T, s *suite) {
 	require.Equal(t, []string{b}, s.unscored(org), "its facts changed since")
 	require.Equal(t, first, must(s.FindServiceByID(ctx, org, a))(t).Score)
 	require.Equal(t, first, s.facts(org, a).Service.Score)
-	page, _, err := s.FindServices(ctx, org, assay.Page{Limit: 10})
-	require.NoError(t, err)
+	page, _ := must2(s.FindServices(ctx, org, assay.Page{Limit: 10}))(t)
 	require.Equal(t, first, page[0].Score)
-	mean, n, err = s.OrganizationMean(ctx, org)
-	require.NoError(t, err)
+	mean, n = must2(s.OrganizationMean(ctx, org))(t)
 	require.Equal(t, 2, n)
 	require.InDelta(t, (63.855421686746988+100)/2, mean, 1e-12)
 
@@ -65,8 +62,7 @@ func testScores(t *testing.T, s *suite) {
 
 	save(delta.Result{ServiceID: a, Revision: revA})
 	require.Nil(t, must(s.FindServiceByID(ctx, org, a))(t).Score)
-	mean, n, err = s.OrganizationMean(ctx, org)
-	require.NoError(t, err)
+	mean, n = must2(s.OrganizationMean(ctx, org))(t)
 	require.Equal(t, 1, n)
 	require.Equal(t, 100.0, mean)
 
@@ -354,8 +350,7 @@ func testFindInsights(t *testing.T, s *suite) {
 					got := make([]string, 0, len(expected))
 					for offset := 0; offset == 0 || offset < len(expected)+size; offset += size {
 						f.Page = assay.Page{Limit: size, Offset: offset}
-						page, total, err := s.FindInsights(ctx, f)
-						require.NoError(t, err)
+						page, total := must2(s.FindInsights(ctx, f))(t)
 						require.Equal(t, len(expected), total, "filter %d sort %q", i, sort)
 						require.LessOrEqual(t, len(page), size)
 						for _, in := range page {
@@ -367,8 +362,7 @@ func testFindInsights(t *testing.T, s *suite) {
 			}
 		}
 	}
-	page, _, err := s.FindInsights(ctx, assay.InsightFilter{OrganizationID: org, Page: assay.Page{Limit: 1}})
-	require.NoError(t, err)
+	page, _ := must2(s.FindInsights(ctx, assay.InsightFilter{OrganizationID: org, Page: assay.Page{Limit: 1}}))(t)
 	require.Equal(t, must(s.FindInsightByID(ctx, org, page[0].ID))(t), page[0])
 	code(t, assay.CodeInvalid, errOf3(s.FindInsights(ctx, assay.InsightFilter{OrganizationID: org, Sort: "name", Page: assay.Page{Limit: 1}})))
 }

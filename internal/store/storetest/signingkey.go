@@ -4,8 +4,6 @@ package storetest
 
 import (
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -103,29 +101,12 @@ func testSigningKeyOfNone(t *testing.T, s *suite) {
 // testSigningKeyRace: two processes start concurrently and then rotate concurrently.
 func testSigningKeyRace(t *testing.T, s *suite) {
 	const callers = 8
-	handles := []Store{s.Store, s.handle()}
-	var created atomic.Int64
-	var wg sync.WaitGroup
-	for i := range callers {
-		wg.Go(func() {
-			switch err := handles[i%2].CreateSigningKey(s.ctx(), signingKey(fmt.Sprint("first ", i))); {
-			case err == nil:
-				created.Add(1)
-			case assay.ErrorCode(err) != assay.CodeConflict:
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	require.EqualValues(t, 1, created.Load())
-	for i := range callers {
-		wg.Go(func() {
-			if err := handles[i%2].RotateSigningKey(s.ctx(), signingKey(fmt.Sprint("next ", i))); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
+	require.Equal(t, 1, s.race(callers, assay.CodeConflict, func(i int, st Store) (bool, error) {
+		return true, st.CreateSigningKey(s.ctx(), signingKey(fmt.Sprint("first ", i)))
+	}))
+	s.race(callers, "", func(i int, st Store) (bool, error) {
+		return true, st.RotateSigningKey(s.ctx(), signingKey(fmt.Sprint("next ", i)))
+	})
 	keys := must(s.FindSigningKeys(s.ctx()))(t)
 	require.Len(t, keys, 1+callers)
 	for i, k := range keys {

@@ -5,6 +5,7 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -227,6 +228,27 @@ func (s *suite) organization() string {
 
 func (s *suite) ctx() context.Context { return s.t.Context() }
 
+// race runs do n times at once, on two handles in turn, and returns how often it did what it was to do. An error with
+// the code lost is no failure.
+func (s *suite) race(n int, lost assay.Code, do func(i int, st Store) (bool, error)) int {
+	s.t.Helper()
+	handles := []Store{s.Store, s.handle()}
+	var done atomic.Int64
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			switch ok, err := do(i, handles[i%2]); {
+			case err != nil && (lost == "" || assay.ErrorCode(err) != lost):
+				s.t.Error(i, err)
+			case err == nil && ok:
+				done.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	return int(done.Load())
+}
+
 // commit commits a delta as it is.
 func (s *suite) commit(d *delta.Delta) {
 	s.t.Helper()
@@ -284,6 +306,15 @@ func must[T any](v T, err error) func(testing.TB) T {
 		t.Helper()
 		require.NoError(t, err)
 		return v
+	}
+}
+
+// must2 is must for a call with two results.
+func must2[T, U any](v T, w U, err error) func(testing.TB) (T, U) {
+	return func(t testing.TB) (T, U) {
+		t.Helper()
+		require.NoError(t, err)
+		return v, w
 	}
 }
 

@@ -3,8 +3,6 @@
 package storetest
 
 import (
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -107,18 +105,7 @@ func testSummaryCalls(t *testing.T, s *suite) {
 
 	// Concurrent callers on two handles share the remaining calls.
 	const limit, callers = 7, 20
-	handles := []Store{s.Store, s.handle()}
-	var taken atomic.Int64
-	var wg sync.WaitGroup
-	for i := range callers {
-		wg.Go(func() {
-			if ok, err := handles[i%2].TakeSummaryCall(ctx, other, day.AddDate(1, 0, 0), limit); err != nil {
-				t.Error(err)
-			} else if ok {
-				taken.Add(1)
-			}
-		})
-	}
-	wg.Wait()
-	require.EqualValues(t, limit, taken.Load())
+	require.Equal(t, limit, s.race(callers, "", func(_ int, st Store) (bool, error) {
+		return st.TakeSummaryCall(ctx, other, day.AddDate(1, 0, 0), limit)
+	}))
 }

@@ -46,8 +46,7 @@ func (s *suite) setStatus(in *assay.Insight, status assay.InsightStatus) {
 // deliveries returns the deliveries of a webhook, oldest first.
 func (s *suite) deliveries(w *assay.Webhook) []*assay.WebhookDelivery {
 	s.t.Helper()
-	newest, total, err := s.WebhookDeliveries(s.ctx(), w.OrganizationID, w.ID, assay.Page{Limit: assay.MaxDeliveries})
-	require.NoError(s.t, err)
+	newest, total := must2(s.WebhookDeliveries(s.ctx(), w.OrganizationID, w.ID, assay.Page{Limit: assay.MaxDeliveries}))(s.t)
 	require.Len(s.t, newest, total)
 	var all []*assay.WebhookDelivery
 	for i := range newest {
