@@ -77,6 +77,12 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
+// refused reports whether an error says what is wrong with a form.
+func refused(err error) bool {
+	code := assay.ErrorCode(err)
+	return code == assay.CodeInvalid || code == assay.CodeConflict || code == assay.CodeUnprocessable
+}
+
 // messageOf returns the message of an error for the user.
 func messageOf(err error, otherwise string) string {
 	if e, ok := errors.AsType[*assay.Error](err); ok && e.Message != "" {

@@ -176,9 +176,6 @@ func (h *Handler) dismiss(dismissed bool) func(*request) error {
 			body["dismissed_reason"] = strings.ToValidUTF8(strings.TrimSpace(q.r.PostFormValue("reason")), "\uFFFD")
 		}
 		at := "/repositories/" + f.RepositoryID + "/findings/" + url.PathEscape(f.ID)
-		if err := q.callAgent("update-finding", http.MethodPatch, at, nil, body, nil); err != nil {
-			return err
-		}
-		return q.redirect(at)
+		return q.done(q.callAgent("update-finding", http.MethodPatch, at, nil, body, nil), at)
 	}
 }

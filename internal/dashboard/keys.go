@@ -184,10 +184,7 @@ func (h *Handler) revokeKey(q *request) error {
 	if err != nil {
 		return err
 	}
-	if err := q.cfg.Keys.RevokeKey(q.ctx, q.session.Principal(), k.ID); err != nil {
-		return err
-	}
-	return q.redirect("/keys")
+	return q.done(q.cfg.Keys.RevokeKey(q.ctx, q.session.Principal(), k.ID), "/keys")
 }
 
 // findKey returns the live key that the address names.

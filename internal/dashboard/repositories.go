@@ -156,17 +156,14 @@ func (q *request) showRepository(status int, problem string, refused *agentSetti
 }
 
 // answerForm redirects to a repository, or shows its page with the agent's refusal and the settings it refused, if any.
-func (q *request) answerForm(id string, err error, refused *agentSettings) error {
-	switch assay.ErrorCode(err) {
-	case "":
-		if err != nil {
-			return err
-		}
+func (q *request) answerForm(id string, err error, settings *agentSettings) error {
+	switch {
+	case err == nil:
 		return q.redirect("/repositories/" + id)
-	case assay.CodeInvalid, assay.CodeConflict, assay.CodeUnprocessable:
-		return q.showRepository(http.StatusConflict, messageOf(err, "The agent refused that."), refused)
-	case assay.CodeForbidden: // such as a migration that the plan does not have
-		return q.showRepository(http.StatusForbidden, messageOf(err, "The agent refused that."), refused)
+	case refused(err):
+		return q.showRepository(http.StatusConflict, messageOf(err, "The agent refused that."), settings)
+	case assay.ErrorCode(err) == assay.CodeForbidden: // such as a migration that the plan does not have
+		return q.showRepository(http.StatusForbidden, messageOf(err, "The agent refused that."), settings)
 	}
 	return err
 }
@@ -276,17 +273,12 @@ func (h *Handler) authorize(q *request) error {
 		URL string `json:"installation_url"`
 	}
 	err := q.callAgent("create-onboarding-session", http.MethodPost, "/onboarding/session", nil, map[string]any{"kind": kind, "write": q.r.URL.Query().Has("write")}, &session)
-	switch assay.ErrorCode(err) {
-	case "":
-		if err != nil {
-			return err
-		}
-	case assay.CodeInvalid, assay.CodeConflict, assay.CodeUnprocessable:
+	switch {
+	case refused(err):
 		return q.showConnect(http.StatusConflict, connectPage{Kind: "git", Problem: messageOf(err, "The source host cannot be connected.")})
-	default:
+	case err != nil:
 		return err
-	}
-	if !strings.HasPrefix(session.URL, "https://") {
+	case !strings.HasPrefix(session.URL, "https://"):
 		return &assay.Error{Code: assay.CodeUpstream, Message: "the agent's answer has another shape"}
 	}
 	return q.redirect(session.URL)
@@ -313,13 +305,10 @@ func (h *Handler) connectRepository(q *request) error {
 			return q.redirect("/repositories/" + id)
 		}
 	}
-	switch assay.ErrorCode(err) {
-	case "":
-		if err != nil {
-			return err
-		}
+	switch {
+	case err == nil:
 		return q.redirect("/repositories")
-	case assay.CodeInvalid, assay.CodeConflict, assay.CodeUnprocessable:
+	case refused(err):
 		page.Problem = messageOf(err, "The source cannot be connected.")
 		return q.showConnect(http.StatusBadRequest, page)
 	}

@@ -122,6 +122,14 @@ func tagOf(body []byte) string {
 	return `W/"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`
 }
 
+// done redirects the browser, unless the form failed.
+func (q *request) done(err error, path string) error {
+	if err != nil {
+		return err
+	}
+	return q.redirect(path)
+}
+
 // redirect redirects the browser after a form was accepted.
 func (q *request) redirect(path string) error {
 	q.w.Header().Set("Cache-Control", "no-store")

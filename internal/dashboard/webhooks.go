@@ -106,18 +106,14 @@ func (h *Handler) createWebhook(q *request) error {
 		return q.showWebhooks(http.StatusConflict, page)
 	}
 	secret, err := q.cfg.Webhooks.Create(q.ctx, w)
-	switch assay.ErrorCode(err) {
-	case "":
-		if err != nil {
-			return err
-		}
-	case assay.CodeInvalid:
+	switch code := assay.ErrorCode(err); {
+	case code == assay.CodeInvalid:
 		page.Problem = problemOf(err)
 		return q.showWebhooks(http.StatusBadRequest, page)
-	case assay.CodeConflict:
+	case code == assay.CodeConflict:
 		page.Problem = messageOf(err, "The webhook cannot be created now.")
 		return q.showWebhooks(http.StatusConflict, page)
-	default:
+	case err != nil:
 		return err
 	}
 	return q.showWebhooks(http.StatusOK, webhooksPage{Form: webhookForm{MinSeverity: string(assay.ImpactLow)}, Made: &madeWebhook{w, secret}})
@@ -166,13 +162,10 @@ func (h *Handler) enableWebhook(enabled bool) func(*request) error {
 		}
 		w.Enabled = enabled
 		err = q.cfg.Webhooks.Update(q.ctx, w)
-		switch {
-		case err == nil:
-			return q.redirect("/webhooks/" + w.ID)
-		case assay.ErrorCode(err) == assay.CodeInvalid: // the operator no longer allows the URL
+		if assay.ErrorCode(err) == assay.CodeInvalid { // the operator no longer allows the URL
 			return q.showWebhook(http.StatusConflict, problemOf(err))
 		}
-		return err
+		return q.done(err, "/webhooks/"+w.ID)
 	}
 }
 
@@ -184,13 +177,11 @@ func (h *Handler) testWebhook(q *request) error {
 	}
 	ctx, cancel := context.WithTimeout(q.r.Context(), assay.WebhookTestTime)
 	defer cancel()
-	if _, err := q.cfg.Webhooks.Test(ctx, q.organization(), w.ID); err != nil {
-		if assay.ErrorCode(err) == assay.CodeRateLimited {
-			return q.showWebhook(http.StatusConflict, messageOf(err, "Too many webhooks are being tested."))
-		}
-		return err
+	_, err = q.cfg.Webhooks.Test(ctx, q.organization(), w.ID)
+	if assay.ErrorCode(err) == assay.CodeRateLimited {
+		return q.showWebhook(http.StatusConflict, messageOf(err, "Too many webhooks are being tested."))
 	}
-	return q.redirect("/webhooks/" + w.ID)
+	return q.done(err, "/webhooks/"+w.ID)
 }
 
 func (h *Handler) confirmDeleteWebhook(q *request) error {
@@ -206,10 +197,7 @@ func (h *Handler) deleteWebhook(q *request) error {
 	if err != nil {
 		return err
 	}
-	if err := q.cfg.Webhooks.Delete(q.ctx, q.organization(), w.ID); err != nil {
-		return err
-	}
-	return q.redirect("/webhooks")
+	return q.done(q.cfg.Webhooks.Delete(q.ctx, q.organization(), w.ID), "/webhooks")
 }
 
 // webhookFields are the names of fields in the form.
