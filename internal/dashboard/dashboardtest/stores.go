@@ -3,14 +3,14 @@
 package dashboardtest
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"assay"
+	"assay/internal/assaytest/selection"
+	"assay/internal/lists"
 	"assay/internal/rules/catalog"
 )
 
@@ -51,50 +51,9 @@ func (w *World) FindServiceRows(_ context.Context, f assay.ServiceFilter) ([]*as
 	if err := w.unavailable(f.OrganizationID); err != nil {
 		return nil, 0, err
 	}
-	var found []*assay.ServiceRow
-	for _, r := range w.Rows {
-		category := assay.Unscored
-		if r.Service.Score != nil {
-			category = r.Service.Score.Category()
-		}
-		if strings.Contains(strings.ToLower(r.Name), strings.ToLower(f.Search)) && (f.Environment == nil || *f.Environment == r.Environment) &&
-			(f.Category == "" || f.Category == category) && (f.Signal == "" || slices.Contains(r.Signals, f.Signal)) && f.OrganizationID == w.Organization.ID {
-			found = append(found, w.with(r, f.Series))
-		}
-	}
-	value := func(r *assay.ServiceRow) float64 {
-		if r.Service.Score == nil {
-			return 1000
-		}
-		return r.Service.Score.Value
-	}
-	slices.SortStableFunc(found, func(a, b *assay.ServiceRow) int {
-		var c int
-		switch f.Sort {
-		case assay.SortServiceScore:
-			c = cmp.Compare(value(a), value(b))
-		case assay.SortServiceLastSeen:
-			c = a.LastSeenAt.Compare(b.LastSeenAt)
-		case assay.SortServiceInsights:
-			c = cmp.Compare(weight(a.Active), weight(b.Active))
-		default:
-			c = cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Environment, b.Environment), strings.Compare(a.Version, b.Version))
-		}
-		if f.Descending {
-			c = -c
-		}
-		return c
-	})
-	return part(found, f.Page), len(found), nil
-}
-
-func weight(c assay.ImpactCounts) int {
-	return 40*c.Critical + 30*c.Important + 20*c.Normal + 10*c.Low
-}
-
-func part[T any](all []T, p assay.Page) []T {
-	begin := min(p.Offset, len(all))
-	return all[begin:min(begin+p.Limit, len(all))]
+	found := selection.Services(w.Rows, &f)
+	shown := lists.Map(selection.Page(found, f.Page), func(r *assay.ServiceRow) *assay.ServiceRow { return w.with(r, f.Series) })
+	return shown, len(found), nil
 }
 
 // with returns a row with its series.
@@ -232,40 +191,8 @@ func (w *World) FindInsights(_ context.Context, f assay.InsightFilter) ([]*assay
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	info := func(i *assay.Insight) *catalog.Info {
-		if r, ok := catalog.ByInsightType(i.Type); ok {
-			return r.Info()
-		}
-		return &catalog.Info{Impact: assay.ImpactLow, Signal: assay.SignalTrace}
-	}
-	var found []*assay.Insight
-	for _, i := range w.Found {
-		if (f.ServiceID == "" || f.ServiceID == i.Service.ID) && (len(f.Statuses) == 0 || slices.Contains(f.Statuses, i.Status)) &&
-			(f.Signal == "" || f.Signal == info(i).Signal) && (len(f.Impacts) == 0 || slices.Contains(f.Impacts, info(i).Impact)) &&
-			(f.Type == "" || f.Type == i.Type) && (f.CreatedFrom.IsZero() || !i.CreatedAt.Before(f.CreatedFrom)) &&
-			(f.CreatedTo.IsZero() || !i.CreatedAt.After(f.CreatedTo)) && f.OrganizationID == w.Organization.ID {
-			one := *i
-			found = append(found, &one)
-		}
-	}
-	slices.SortStableFunc(found, func(a, b *assay.Insight) int {
-		var c int
-		switch f.Sort {
-		case assay.SortImpact:
-			c = info(a).Impact.Weight() - info(b).Impact.Weight()
-		case assay.SortDetectedAt:
-			c = a.DetectedAt.Compare(b.DetectedAt)
-		case assay.SortUpdatedAt:
-			c = a.UpdatedAt.Compare(b.UpdatedAt)
-		default:
-			c = a.CreatedAt.Compare(b.CreatedAt)
-		}
-		if f.Descending {
-			c = -c
-		}
-		return cmp.Or(c, strings.Compare(a.ID, b.ID))
-	})
-	return part(found, f.Page), len(found), nil
+	found := selection.Insights(w.Found, &f)
+	return lists.Map(selection.Page(found, f.Page), func(i *assay.Insight) *assay.Insight { one := *i; return &one }), len(found), nil
 }
 
 // FindInsightByID implements assay.InsightStore.
@@ -376,7 +303,7 @@ func (w *World) FindKeys(_ context.Context, s *assay.Principal, p assay.Page) (*
 		}
 		return b.CreatedAt.Compare(a.CreatedAt)
 	})
-	found.Keys = part(found.Keys, p)
+	found.Keys = selection.Page(found.Keys, p)
 	return found, nil
 }
 

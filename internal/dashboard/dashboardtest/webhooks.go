@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"assay"
+	"assay/internal/assaytest/selection"
 )
 
 // Ids of a World's webhooks. The second one is disabled.
@@ -148,7 +149,7 @@ func (h *Webhooks) Deliveries(_ context.Context, organizationID, id string, page
 	all := slices.DeleteFunc(slices.Clone(h.Sent), func(d *assay.WebhookDelivery) bool {
 		return d.OrganizationID != organizationID || d.WebhookID != id
 	})
-	return part(all, page), len(all), nil
+	return selection.Page(all, page), len(all), nil
 }
 
 // Delivery implements assay.WebhookManager.

@@ -300,16 +300,7 @@ func (w *World) add(s service) {
 		w.failed[id+f] = 1 + rng.Uint64N(w.observed[id+f]/3)
 		i := w.insight(row, f, rng)
 		w.Found = append(w.Found, i)
-		switch catalogOf(f).Info().Impact {
-		case assay.ImpactCritical:
-			row.Active.Critical++
-		case assay.ImpactImportant:
-			row.Active.Important++
-		case assay.ImpactNormal:
-			row.Active.Normal++
-		default:
-			row.Active.Low++
-		}
+		row.Active.Add(catalogOf(f).Info().Impact)
 	}
 	w.Rows = append(w.Rows, row)
 }
@@ -319,8 +310,8 @@ func catalogOf(id string) catalog.Rule {
 	return r
 }
 
-// lists are examples of evidence by rule.
-var lists = map[string]map[string]any{
+// evidence are examples of evidence by rule.
+var evidence = map[string]map[string]any{
 	"LOG-003": {"findings": `[{"where":"log body","kind":"email"},{"where":"log attribute: customer.card","kind":"credit card number"}]`},
 	"SPA-006": {"findings": `[{"where":"span attribute: user.contact","kind":"email"},{"where":"event: exception.message","kind":"bearer token"}]`},
 	"MET-008": {"findings": `[{"where":"data point attribute: login","kind":"email"}]`, "metric_names": `["accounts.logins"]`},
@@ -353,7 +344,7 @@ func (w *World) insight(row *assay.ServiceRow, rule string, rng *rand.Rand) *ass
 		},
 	}
 	i.CreatedAt, i.UpdatedAt = i.DetectedAt.Add(-time.Duration(rng.IntN(3*24*60))*time.Minute), Now.Add(-time.Duration(rng.IntN(60))*time.Minute)
-	maps.Copy(i.Attributes, lists[rule])
+	maps.Copy(i.Attributes, evidence[rule])
 	if strings.HasPrefix(rule, "MET") {
 		i.TraceID = ""
 	}

@@ -3,16 +3,14 @@
 package storetest
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"assay"
+	"assay/internal/assaytest/selection"
 	"assay/internal/delta"
 	"assay/internal/lists"
 	"assay/internal/rules/catalog"
@@ -274,48 +272,8 @@ func testFindInsights(t *testing.T, s *suite) {
 			}
 		}
 	}
-	impact := func(in *assay.Insight) assay.Impact {
-		r, _ := catalog.ByInsightType(in.Type)
-		return r.Info().Impact
-	}
-	signal := func(in *assay.Insight) assay.Signal {
-		r, _ := catalog.ByInsightType(in.Type)
-		return r.Info().Signal
-	}
 	want := func(f assay.InsightFilter) []string {
-		var match []*assay.Insight
-		for _, in := range all {
-			if (f.OrganizationID == "" || f.OrganizationID == in.OrganizationID) &&
-				(f.ServiceID == "" || f.ServiceID == in.Service.ID) &&
-				(len(f.Statuses) == 0 || slices.Contains(f.Statuses, in.Status)) &&
-				(f.Signal == "" || f.Signal == signal(in)) &&
-				(len(f.Impacts) == 0 || slices.Contains(f.Impacts, impact(in))) &&
-				(f.Type == "" || f.Type == in.Type) &&
-				(f.CreatedFrom.IsZero() || !in.CreatedAt.Before(f.CreatedFrom)) &&
-				(f.CreatedTo.IsZero() || !in.CreatedAt.After(f.CreatedTo)) {
-				match = append(match, in)
-			}
-		}
-		slices.SortFunc(match, func(a, b *assay.Insight) int {
-			c := 0
-			switch f.Sort {
-			case "", assay.SortCreatedAt:
-				c = a.CreatedAt.Compare(b.CreatedAt)
-			case assay.SortDetectedAt:
-				c = a.DetectedAt.Compare(b.DetectedAt)
-			case assay.SortUpdatedAt:
-				c = a.UpdatedAt.Compare(b.UpdatedAt)
-			case assay.SortImpact:
-				c = cmp.Compare(impact(a).Weight(), impact(b).Weight())
-			case assay.SortSignal:
-				c = strings.Compare(string(signal(a)), string(signal(b)))
-			}
-			if f.Descending {
-				c = -c
-			}
-			return cmp.Or(c, strings.Compare(a.ID, b.ID))
-		})
-		return lists.Map(match, func(in *assay.Insight) string { return in.ID })
+		return lists.Map(selection.Insights(all, &f), func(in *assay.Insight) string { return in.ID })
 	}
 	filters := []assay.InsightFilter{
 		{OrganizationID: org},

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay"
+	"assay/internal/assaytest/selection"
 	"assay/internal/delta"
 	"assay/internal/rules/catalog"
 )
@@ -77,53 +78,6 @@ func (s *suite) fleet(org string) []*assay.ServiceRow {
 	return rows
 }
 
-// matching returns the rows that a filter selects, in its order.
-func matching(all []*assay.ServiceRow, f *assay.ServiceFilter) []*assay.ServiceRow {
-	var found []*assay.ServiceRow
-	for _, row := range all {
-		category := assay.Unscored
-		if row.Score != nil {
-			category = row.Score.Category()
-		}
-		if (f.Search == "" || strings.Contains(strings.ToLower(row.Name), strings.ToLower(f.Search))) &&
-			(f.Environment == nil || *f.Environment == row.Environment) &&
-			(f.Category == "" || f.Category == category) &&
-			(f.Signal == "" || slices.Contains(row.Signals, f.Signal)) {
-			found = append(found, row)
-		}
-	}
-	weight := func(r *assay.ServiceRow) int {
-		return 40*r.Active.Critical + 30*r.Active.Important + 20*r.Active.Normal + 10*r.Active.Low
-	}
-	slices.SortFunc(found, func(a, b *assay.ServiceRow) int {
-		by := 0
-		switch f.Sort {
-		case assay.SortServiceScore:
-			if a.Score == nil || b.Score == nil {
-				switch {
-				case a.Score != nil:
-					return -1
-				case b.Score != nil:
-					return 1
-				}
-			} else {
-				by = cmp.Compare(a.Score.Value, b.Score.Value)
-			}
-		case assay.SortServiceLastSeen:
-			by = a.LastSeenAt.Compare(b.LastSeenAt)
-		case assay.SortServiceInsights:
-			by = cmp.Compare(weight(a), weight(b))
-		default:
-			by = cmp.Compare(a.Name, b.Name)
-		}
-		if f.Descending {
-			by = -by
-		}
-		return cmp.Or(by, cmp.Compare(a.Name, b.Name), cmp.Compare(a.Environment, b.Environment), cmp.Compare(a.Version, b.Version), cmp.Compare(a.ID, b.ID))
-	})
-	return found
-}
-
 func testServiceRows(t *testing.T, s *suite) {
 	ctx := s.ctx()
 	org := s.organization()
@@ -152,7 +106,7 @@ func testServiceRows(t *testing.T, s *suite) {
 		sorts := []assay.ServiceSort{"", assay.SortServiceScore, assay.SortServiceLastSeen, assay.SortServiceInsights, assay.SortServiceName}
 		for _, f.Sort = range sorts[i%len(sorts):] {
 			for _, f.Descending = range []bool{false, true} {
-				want := matching(all, &f)
+				want := selection.Services(all, &f)
 				filtered += len(all) - len(want)
 				var got []*assay.ServiceRow
 				for offset := 0; offset <= len(want); offset += 7 {
