@@ -83,11 +83,20 @@ func sensitiveAttributeValue(u *instrumentation.Uses, a *instrumentation.Attribu
 	if strings.HasPrefix(strings.ToLower(name(a.Node)), "int") {
 		return ""
 	}
-	if what := exposes(u, a.Value); what != "a token" || !otherToken(key) {
+	switch what := exposes(u, a.Value); {
+	case what == "a token" && otherToken(key):
+		return ""
+	case what != "":
+		return what
+	}
+	if what := whole(u, a.Value); withCredentials[what] && !hides(u, a.Value) {
 		return what
 	}
 	return ""
 }
+
+// withCredentials are the results of whole for values that hold credentials in most programs.
+var withCredentials = map[string]bool{"a header map": true, "the cookies of a request": true, "the environment": true}
 
 // unlikeIDs are kinds of data that are never ids. If a key names such data, a variable named id may hold it
 // nevertheless.
