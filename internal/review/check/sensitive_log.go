@@ -252,11 +252,18 @@ func sensitiveField(u *instrumentation.Uses, key string, value *syntax.Node) str
 		if recv, _ := value.Method(); recv != nil && len(value.Args()) == 0 && hides(u, recv) { // scopes.toString()
 			return ""
 		}
-		if keeps(value) || accessors[strings.ToLower(name(value))] || exposes(u, value) != "" {
+		if keeps(value) || accessors[strings.ToLower(name(value))] || exposes(u, value) != "" || getter(value) && what != "a token" {
 			return what
 		}
 	}
 	return ""
+}
+
+// getter reports whether a call reads a field of an object: card.getNumber().
+func getter(call *syntax.Node) bool {
+	recv, method := call.Method()
+	w := words(method)
+	return recv != nil && len(call.Args()) == 0 && len(w) > 1 && w[0] == "get"
 }
 
 // aboutError reports whether a value is an error, or its text: err.Error(), str(err), e.getMessage().

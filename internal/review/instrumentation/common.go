@@ -1047,7 +1047,8 @@ func name(n *syntax.Node) string {
 // is named like a logger.
 func (f *finder) addLog(n, recv *syntax.Node, name string) bool {
 	level, ok := logLevel(name)
-	if !ok || recv == nil || len(n.Args()) > 0 && strings.EqualFold(name, "send") { // log.Info().Send(), but not logger.send(message)
+	adds := fieldAdder.MatchString(name) && len(n.Args()) > 0 || name == "Logger" && len(n.Args()) == 0 && recv != nil && recv.Kind == syntax.Call
+	if !ok && !adds || recv == nil || len(n.Args()) > 0 && strings.EqualFold(name, "send") { // log.Info().Send(), but not logger.send(message)
 		return false
 	}
 	if n.Parent != nil && n.Parent.Kind == syntax.Member { // log.Info().Str("k", v).Msg("..."): the last call writes
@@ -1066,7 +1067,10 @@ func (f *finder) addLog(n, recv *syntax.Node, name string) bool {
 	}
 	l := Log{Call: n, Level: level}
 	args := n.Args()
-	if len(args) > 0 {
+	switch {
+	case adds:
+		l.Args = slices.Clip(args)
+	case len(args) > 0:
 		l.Message, l.Args = args[0], args[1:]
 	}
 	for c := recv; c.Kind == syntax.Call && c.Callee().Kind == syntax.Member; c = c.Callee().Children[0] {
@@ -1090,6 +1094,9 @@ func (f *finder) addPrint(n *syntax.Node) {
 	}
 	f.Logs = append(f.Logs, Log{Call: n, Message: n.Args()[0], Args: n.Args()[1:], Printed: true})
 }
+
+// fieldAdder matches methods that return a logger whose records have the fields of the arguments: slog.With("k", v).
+var fieldAdder = regexp.MustCompile(`^([wW]ith|[wW]ith_?[fF]ields?|WithValues|bind|child)$`)
 
 // loggerMaker matches functions that return a logger for their arguments: log.FromRequest(r).Info(...).
 var loggerMaker = regexp.MustCompile(`^([gG]et|[fF]rom|[fF]or|[nN]ew|[nN]amed|[lL]ogger|[cC]tx)([A-Z].*|$)`)

@@ -108,7 +108,7 @@ type Instrument struct {
 	Variable   string // variable or field that holds the instrument, "" if there is none
 }
 
-// Log is a call that writes a log record.
+// Log is a call that writes a log record, or that adds fields to the records of a logger.
 type Log struct {
 	Call    *syntax.Node
 	Level   string         // "trace", "debug", "info", "warn", "error", "fatal"; "" if unknown

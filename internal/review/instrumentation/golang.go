@@ -591,7 +591,7 @@ func (g golang) log(n, recv *syntax.Node, name string) {
 	if name == "log" && n.Arg(0) != nil && n.Arg(0).Kind == syntax.Name && n.Arg(0).Text != "ctx" {
 		return // a method of the package without a message: l.log(route, body)
 	}
-	if !g.addLog(n, recv, name) {
+	if !g.addLog(n, recv, name) || g.Logs[len(g.Logs)-1].Message == nil {
 		return
 	}
 	l := &g.Logs[len(g.Logs)-1]

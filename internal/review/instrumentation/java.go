@@ -287,6 +287,10 @@ func (j java) call(n *syntax.Node) {
 		if l := n.Arg(len(n.Args()) - 1); (name == "setRootLevel" || len(n.Args()) == 1) && (named(recv, "log") || named(recv, "configurator") || named(recv, "root")) {
 			j.level(l)
 		}
+	case "put", "putCloseable":
+		if recv != nil && (recv.Text == "MDC" || recv.Text == "ThreadContext") {
+			j.Logs = append(j.Logs, Log{Call: n, Args: n.Args()})
+		}
 	case "println", "printf", "print":
 		if recv != nil && recv.Kind == syntax.Member && (recv.Text == "out" || recv.Text == "err") && recv.Children[0].Text == "System" {
 			j.addPrint(n)
