@@ -575,9 +575,20 @@ func unboundedCall(n *syntax.Node) bool {
 	if n.Kind != syntax.Call {
 		return false
 	}
-	w := words(name(n))
-	return setOf("uuid randomuuid uuid4 nanoid tokenhex tokenurlsafe ulid now timestamp randint random unixnano currenttimemillis nanotime").any(append(w, strings.Join(w, "")))
+	recv, method := n.Method()
+	w := words(method)
+	if recv != nil && idPackages[recv.Text] && idMakers.any(w) { // uuid.NewString()
+		return true
+	}
+	return setOf("uuid randomuuid uuid4 uuidv4 uuidv7 nanoid tokenhex tokenurlsafe ulid now timestamp randint random unixnano currenttimemillis nanotime").any(append(w, strings.Join(w, "")))
 }
+
+var (
+	// idPackages are packages that create ids.
+	idPackages = setOf("uuid ulid xid ksuid shortid cuid")
+	// idMakers are words in names of their functions.
+	idMakers = setOf("new make generate v1 v4 v7")
+)
 
 // flatten returns nodes with templates and lists replaced by their parts, which it does not flatten.
 func flatten(nodes []*syntax.Node) []*syntax.Node {

@@ -939,14 +939,22 @@ func (f *finder) pairs(object *syntax.Node, a Attribute) {
 	}
 }
 
-// elements adds the attributes that assignments before a use add to an object: labels["k"] = v.
+// elements adds the attributes that assignments before a use add to an object: labels["k"] = v, labels.k = v.
 func (f *finder) elements(object *syntax.Node, a Attribute) {
 	for n := range f.assignedElements(object) {
-		if key := n.Children[0].Children[1]; key.Kind == syntax.String {
+		if key := elementKey(n.Children[0]); key.Kind == syntax.String {
 			a.Node, a.Key, a.Value = n, key, n.Value()
 			f.set(a)
 		}
 	}
+}
+
+// elementKey returns the key of an element of an object: "k" for labels["k"] and labels.k.
+func elementKey(element *syntax.Node) *syntax.Node {
+	if element.Kind == syntax.Member {
+		return &syntax.Node{Kind: syntax.String, Start: element.End - len(element.Text), End: element.End, Text: element.Text, Parent: element}
+	}
+	return element.Children[1]
 }
 
 // assignedElements yields the assignments before a use of a variable that set elements of its object literal.
@@ -957,9 +965,10 @@ func (f *finder) assignedElements(object *syntax.Node) iter.Seq[*syntax.Node] {
 		}
 		if f.keyed == nil {
 			f.keyed = map[string][]*syntax.Node{}
+			script := f.File.Language == syntax.JavaScript || f.File.Language == syntax.TypeScript
 			for n := range f.File.Root.All(syntax.Assign) {
 				if n.Text == "=" && len(n.Children) == 2 {
-					if t := n.Children[0]; t.Kind == syntax.Index && len(t.Children) == 2 && t.Children[0].Kind == syntax.Name {
+					if t := n.Children[0]; (t.Kind == syntax.Index && len(t.Children) == 2 || t.Kind == syntax.Member && script) && t.Children[0].Kind == syntax.Name {
 						f.keyed[t.Children[0].Text] = append(f.keyed[t.Children[0].Text], n)
 					}
 				}
@@ -1263,7 +1272,7 @@ func (f *finder) withoutAttributes(resource *syntax.Node, functions ...string) b
 func (f *finder) resourceAttributes(r *Resource, attributes *syntax.Node) {
 	object := f.value(attributes)
 	for n := range f.assignedElements(attributes) { // attributes[SERVICE_NAME] = name
-		if key, ok := f.Key(n.Children[0].Children[1]); ok {
+		if key, ok := f.Key(elementKey(n.Children[0])); ok {
 			r.Attributes[key] = n.Value()
 		} else {
 			r.Opaque = true
