@@ -40,6 +40,12 @@ var secretInConfig = &Check{
 				p.mark(u, at, Finding{Subject: header, Message: fmt.Sprintf("The value of the header `%s` is a credential that is written out.", header)})
 			}
 		}
+		for name, list := range headerLists(u) {
+			text, known := u.Known(list)
+			if at := literal(u, list); known && at.Kind == syntax.String && secretInHeaders(text) {
+				p.mark(u, at, Finding{Subject: name, Message: fmt.Sprintf("The value of `%s` has a credential that is written out.", name)})
+			}
+		}
 	},
 	Config: func(p *Pass, f *configfile.File) {
 		if isExample(f) || (f.Kind == configfile.Env || f.Kind == configfile.Compose) && testFile.MatchString(f.Path) {
@@ -113,7 +119,7 @@ func (p *Pass) secretsInSettings(f *configfile.File) {
 		}
 		name := key.Value
 		switch {
-		case sensitive.PublicName(name):
+		case sensitive.PublicName(name), secretReference.MatchString(name):
 			return
 		case strings.HasSuffix(parent, "headers") || strings.HasSuffix(parent, "Headers"):
 			if !sensitive.CredentialHeader(name) || !secretValue(credential(text), least) {
@@ -136,6 +142,9 @@ func (p *Pass) secretsInSettings(f *configfile.File) {
 		p.secret(f, "", strings.Join(append(above[:len(above):len(above)], name), "."), start, end, fix)
 	})
 }
+
+// secretReference matches settings for the name of a Secret object.
+var secretReference = regexp.MustCompile(`(?i)(existing|tls|pull|image|cert|certificate|ca)[_-]?secret$`)
 
 // secretInExporterHeaders reports the credentials in the headers of an SDK configuration, which are a list of names and
 // values, or one string. It returns false for other nodes.
@@ -217,6 +226,38 @@ func exporterHeaders(u *instrumentation.Uses) iter.Seq2[*syntax.Node, *syntax.No
 		}
 	}
 }
+
+// headerLists yields the lists of headers ("key=value,key=value") that the code of a file gives to OTLP exporters as one
+// string or in the environment, and the names of their settings.
+func headerLists(u *instrumentation.Uses) iter.Seq2[string, *syntax.Node] {
+	return func(yield func(string, *syntax.Node) bool) {
+		for n := range u.File.Root.All(syntax.Call, syntax.Assign) {
+			var variable, list *syntax.Node
+			switch {
+			case n.Kind == syntax.Assign: // os.environ["OTEL_EXPORTER_OTLP_HEADERS"] = "k=v"
+				if t := n.Targets()[0]; t.Kind == syntax.Member {
+					variable = t
+				} else if t.Kind == syntax.Index && len(t.Children) == 2 {
+					variable = t.Children[1]
+				}
+				list = n.Value()
+			case u.File.Language == syntax.Python && exporterClass.MatchString(name(n)):
+				if list = n.Named("headers"); list != nil && !yield("headers", list) {
+					return
+				}
+				continue
+			case len(n.Args()) == 2: // os.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "k=v")
+				variable, list = n.Args()[0], n.Args()[1]
+			}
+			if variable != nil && list != nil && otlpHeaders.MatchString(variable.Text) && !yield(variable.Text, list) {
+				return
+			}
+		}
+	}
+}
+
+// otlpHeaders matches the variables for the headers of OTLP exporters.
+var otlpHeaders = regexp.MustCompile(`^OTEL_EXPORTER_OTLP_([A-Z]+_)?HEADERS$`)
 
 // exporterBuilder reports whether an expression of Java is the builder of an OTLP exporter:
 // OtlpGrpcSpanExporter.builder().

@@ -8,7 +8,7 @@ import (
 )
 
 // credentialName matches the name of a variable or setting whose value is a credential.
-var credentialName = regexp.MustCompile(`(?i)(^|[_.\-])(api[_-]?key|app(lication)?[_-]?key|access[_-]?key|account[_-]?key|secret[_-]?key|private[_-]?key|license[_-]?key|ingest(ion)?[_-]?key|shared[_-]?key|signing[_-]?key|encryption[_-]?key|write[_-]?key|client[_-]?secret|secret|[a-z]*token|pgpassword|password|passwd|passphrase)$|apikey$|accesskey$|secretkey$|licensekey$|password$|token$|clientsecret$`)
+var credentialName = regexp.MustCompile(`(?i)(^|[_.\-])(api[_-]?key|app(lication)?[_-]?key|access[_-]?key|account[_-]?key|secret[_-]?key([_-]?base)?|private[_-]?key|license[_-]?key|ingest(ion)?[_-]?key|shared[_-]?key|signing[_-]?key|encryption[_-]?key|write[_-]?key|client[_-]?secret|secret|[a-z]*token|pgpassword|password|passwd|passphrase|pass|pwd)$|apikey$|accesskey$|secretkey$|licensekey$|password$|token$|clientsecret$`)
 
 // credentialHeader matches the name of a header whose value is a credential.
 var credentialHeader = regexp.MustCompile(`(?i)^(authorization|proxy-authorization|cookie|x-honeycomb-team|.*(api|access|license|ingest|ingestion|write|auth)[_-]?(key|token)|.*[_-](token|secret|password)|apikey|token|x-sf-token|uptrace-dsn|dash0-.*token)$`)
@@ -22,7 +22,9 @@ var publicName = regexp.MustCompile(`(?i)(^|_)(public(_?keys?)?|publishable(_?ke
 var secretEnd = regexp.MustCompile(`(?i)(password|passwd|passphrase|pwd|secret)s?(_?key)?$`)
 
 // CredentialName reports whether the value of a variable or setting with this name is a credential.
-func CredentialName(name string) bool { return credentialName.MatchString(name) }
+func CredentialName(name string) bool {
+	return credentialName.MatchString(name) || credentialName.MatchString(separated(name))
+}
 
 // CredentialHeader reports whether the value of a header with this name is a credential.
 func CredentialHeader(name string) bool { return credentialHeader.MatchString(name) }
