@@ -356,6 +356,9 @@ func (g golang) resource(n *syntax.Node, name string) {
 	switch name {
 	case "New", "NewWithAttributes", "NewSchemaless":
 	default:
+		if p := n.Parent; strings.HasPrefix(name, "With") && (p.Kind != syntax.Call || p.Callee().Text == "append") { // in a slice of options
+			g.Resources = append(g.Resources, Resource{Detectors: []*syntax.Node{n}})
+		}
 		return
 	}
 	r := Resource{Node: n, Attributes: map[string]*syntax.Node{}}

@@ -287,6 +287,10 @@ func (j java) call(n *syntax.Node) {
 		if l := n.Arg(len(n.Args()) - 1); (name == "setRootLevel" || len(n.Args()) == 1) && (named(recv, "log") || named(recv, "configurator") || named(recv, "root")) {
 			j.level(l)
 		}
+	case "get":
+		if recv != nil && strings.HasSuffix(recv.Text, "Resource") && j.File.ImportsAny("io.opentelemetry.instrumentation.resources", "io.opentelemetry.sdk.extension.resources") {
+			j.Resources = append(j.Resources, Resource{Detectors: []*syntax.Node{n}})
+		}
 	case "put", "putCloseable":
 		if recv != nil && (recv.Text == "MDC" || recv.Text == "ThreadContext") {
 			j.Logs = append(j.Logs, Log{Call: n, Args: n.Args()})
