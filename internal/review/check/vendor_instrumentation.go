@@ -3,10 +3,14 @@
 package check
 
 import (
+	"bytes"
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
+
+	"go.yaml.in/yaml/v3"
 
 	"assay/internal/lists"
 	"assay/internal/review/configfile"
@@ -23,6 +27,10 @@ var vendorInstrumentation = &Check{
 		"Where it runs beside OpenTelemetry, traces break at each boundary between the two.",
 	Fix: "Migrate to the OpenTelemetry API and SDK. The shims for OpenTracing and OpenCensus let both run in one process during the migration.",
 	Config: func(p *Pass, f *configfile.File) {
+		if isDeployment(f) {
+			p.vendorAgents(f)
+			return
+		}
 		// A shim depends on the library that it replaces. Directory.Packages.props only sets versions of packages.
 		if f.Kind != configfile.Manifest || isShim(f.Path) || strings.EqualFold(path.Base(f.Path), "Directory.Packages.props") {
 			return
@@ -52,6 +60,49 @@ var vendorInstrumentation = &Check{
 			p.At(u, i.Node, Finding{Subject: i.Path, Message: fmt.Sprintf("`%s` is instrumentation of %s.", i.Path, v)})
 		}
 	},
+}
+
+// javaAgent matches the option of the JVM for an agent, javaAgents the files of agents.
+var (
+	javaAgent  = regexp.MustCompile(`-javaagent:[^\s"',]+\.jar`)
+	javaAgents = []struct {
+		vendor string
+		file   *regexp.Regexp
+	}{
+		{"Datadog", regexp.MustCompile(`(?i)dd-java-agent|dd-trace`)},
+		{"New Relic", regexp.MustCompile(`(?i)newrelic`)},
+		{"Elastic APM", regexp.MustCompile(`(?i)elastic-apm|elasticapm`)},
+		{"AppDynamics", regexp.MustCompile(`(?i)appdynamics|appagent|AppServerAgent`)},
+		{"SkyWalking", regexp.MustCompile(`(?i)skywalking`)},
+	}
+)
+
+// vendorAgents reports the Java agents of vendors that a deployment file starts.
+func (p *Pass) vendorAgents(f *configfile.File) {
+	report := func(text string, start, end int) {
+		for _, a := range javaAgents {
+			if a.file.MatchString(text) {
+				p.in(f, start, end, Finding{Subject: a.vendor, Message: fmt.Sprintf("`%s` is instrumentation of %s.", text, a.vendor)})
+				return
+			}
+		}
+	}
+	if f.YAML == nil {
+		for _, m := range javaAgent.FindAllIndex(f.Source, 32) {
+			if line := f.Source[bytes.LastIndexByte(f.Source[:m[0]], '\n')+1:]; bytes.TrimLeft(line, " \t")[0] != '#' {
+				report(string(f.Source[m[0]:m[1]]), m[0], m[1])
+			}
+		}
+		return
+	}
+	configfile.Walk(f.YAML, func(_ []string, _, value *yaml.Node) {
+		for _, n := range slices.Concat(configfile.Items(value), []*yaml.Node{value}) {
+			if text := javaAgent.FindString(configfile.Text(n)); text != "" {
+				start, end := f.Range(n)
+				report(text, start, end)
+			}
+		}
+	})
 }
 
 // vendors are the libraries of other telemetry systems than OpenTelemetry, by ecosystem.
