@@ -528,7 +528,10 @@ func logsError(u *instrumentation.Uses, block *syntax.Node) bool {
 		}
 	}
 	for _, c := range calls(block) {
-		if m := name(c); m == "internalServerError" || m == "HttpResponseServerError" || m == "printStackTrace" {
+		switch m := name(c); {
+		case m == "internalServerError" || m == "HttpResponseServerError" || m == "printStackTrace",
+			m == "onError" && len(c.Args()) == 1 && !benign(c.Args()[0]), // of a StreamObserver
+			m == "set_code" && len(c.Args()) == 1 && c.Args()[0].Text == "INTERNAL":
 			return true
 		}
 		for _, a := range c.Args() {
@@ -658,7 +661,13 @@ func recordsMember(u *instrumentation.Uses, member string) bool {
 	})
 }
 
-// leaves reports whether a Catch ends the work of the function: it returns, or nothing follows the Try.
+// ending reports whether a statement ends a span or closes a scope.
+func ending(n *syntax.Node) bool {
+	return n.Kind == syntax.Call && len(n.Args()) == 0 && setOf("end close")[name(n)]
+}
+
+// leaves reports whether a Catch ends the work of the function: it returns, or nothing but the end
+// of a span follows the Try.
 func leaves(n *syntax.Node) bool {
 	if has(direct(n.Body()), func(c *syntax.Node) bool { return c.Kind == syntax.Return }) {
 		return true
@@ -670,7 +679,7 @@ func leaves(n *syntax.Node) bool {
 		case syntax.Loop, syntax.Case:
 			return false
 		case syntax.Block:
-			if up.Children[len(up.Children)-1] != at {
+			if slices.ContainsFunc(up.Children, func(c *syntax.Node) bool { return c.Start > at.Start && !ending(c) }) {
 				return false
 			}
 		}
