@@ -54,11 +54,23 @@ var spanNotEnded = &Check{
 	},
 }
 
-// droppedScopes reports the calls in Java that make the span or context in a variable current and discard the scope:
-// span.makeCurrent();
+// unused reports whether a local variable holds the result of a call and its function does not use the variable.
+func unused(call *syntax.Node) bool {
+	a, fn := call.Parent, call.Enclosing(syntax.Func)
+	if a.Kind != syntax.Assign || a.Type == "" || a.Parent.Kind != syntax.Block || fn == nil || len(a.Targets()) != 1 || a.Targets()[0].Kind != syntax.Name {
+		return false
+	}
+	variable := a.Targets()[0]
+	return !fn.Has(func(n *syntax.Node) bool {
+		return n != variable && n.Text == variable.Text && (n.Kind == syntax.Name || n.Kind == syntax.Member)
+	})
+}
+
+// droppedScopes reports the calls in Java that make the span or context in a variable current and discard the scope, or
+// never use it: span.makeCurrent();
 func (p *Pass) droppedScopes(u *instrumentation.Uses) {
 	for n := range u.File.Root.All(syntax.Call) {
-		if n.Parent == nil || n.Parent.Kind != syntax.Block {
+		if n.Parent == nil || n.Parent.Kind != syntax.Block && !unused(n) {
 			continue
 		}
 		recv, m := n.Method()
