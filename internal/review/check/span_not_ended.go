@@ -28,7 +28,7 @@ var spanNotEnded = &Check{
 		helper := sync.OnceValue(func() bool { return endsFromContext(u.File.Root) })
 		for _, s := range u.Spans {
 			fn := function(s)
-			if fn == nil || s.EndsItself || s.Name == nil {
+			if fn == nil || s.EndsItself || s.Name == nil && s.Body == fn {
 				continue
 			}
 			if perFunction[fn]++; perFunction[fn] > maxSpans {

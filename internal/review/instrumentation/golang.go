@@ -164,7 +164,7 @@ func (g golang) provided(n *syntax.Node, method, name, module string) bool {
 var spanFinisher = regexp.MustCompile(`^([fF]inish|[eE]nd)([A-Z][A-Za-z]*)?$`)
 
 // starterName matches functions of a project that start a span.
-var starterName = regexp.MustCompile(`^(Start|([sS]tart|[nN]ew|[bB]egin)[A-Za-z]*(Span|Trace)[A-Za-z]*)$`)
+var starterName = regexp.MustCompile(`^([sS]tart|([sS]tart|[nN]ew|[bB]egin|[cC]reate)[A-Za-z]*(Span|Trace)[A-Za-z]*|[tT]race[A-Z][A-Za-z]*)$`)
 
 // spanCallback matches functions of a project that run a callback in a span.
 var spanCallback = regexp.MustCompile(`^([wW]ith|[rR]un(In|With)|[iI]n|[tT]race)(New)?Span$`)
@@ -210,7 +210,7 @@ func (g golang) ofProject(n, recv *syntax.Node, module string) bool {
 // by the code in the file that ends the span.
 func (g golang) starter(n, recv *syntax.Node, module, name string) string {
 	p := n.Parent
-	if len(n.Args()) < 2 || !starterName.MatchString(name) || p == nil || p.Kind != syntax.Assign || len(p.Targets()) != 2 || p.Value() != n ||
+	if len(n.Args()) == 0 || !starterName.MatchString(name) || p == nil || p.Kind != syntax.Assign || len(p.Targets()) != 2 || p.Value() != n ||
 		!g.ofProject(n, recv, module) {
 		return ""
 	}
