@@ -73,6 +73,14 @@ var logDebugProduction = &Check{
 				}
 			}
 			switch f.Kind {
+			case configfile.Dockerfile:
+				last := max(0, lastIndex(fromInstruction, f.Source)) // the stage of the image
+				for _, c := range commandInstruction.FindAllIndex(f.Source[last:], 32) {
+					start, end := last+c[0], last+c[1]
+					if m := levelInCommand.FindSubmatchIndex(f.Source[start:end]); m != nil {
+						report("", "argument", string(f.Source[start+m[2]:start+m[3]]), start+m[2], start+m[3])
+					}
+				}
 			case configfile.Kubernetes:
 				levelArguments(f, f.YAML, "", report)
 			case configfile.Compose:
@@ -106,7 +114,7 @@ var logDebugProduction = &Check{
 			}
 			if !l.Conditional && (l.Level == "debug" || l.Level == "trace") && !onDemand(l.Node) && (!developmentLogger(l.Node) || serves(u)) {
 				severity := Suggestion // one logger of several
-				if setsLevel(l.Node) {
+				if setsLevel(l.Node) || production.MatchString(u.File.Path) {
 					severity = High
 				}
 				p.At(u, l.Node, Finding{Severity: severity, Subject: l.Level, Message: fmt.Sprintf("The code sets the log level to %s wherever it runs.", strings.ToUpper(l.Level))})
@@ -128,7 +136,25 @@ func ofCollector(f *configfile.File, above []string) bool {
 // levelVariable matches the name of a variable that sets a log level.
 var levelVariable = regexp.MustCompile(`(?i)^([A-Z0-9]+_+)*(LOG_?LEVEL|LOGGING_?LEVEL(_ROOT)?|LOG_VERBOSITY|LOGLEVEL__DEFAULT|LOGGING__LOGLEVEL__DEFAULT|RUST_LOG)$`)
 
-var levelArgument = regexp.MustCompile(`(?i)^--?[a-z-]*log[._-]?level[= ]"?(debug|trace)"?$`)
+// levelArgument matches an argument, or a command line with one, that sets a log level.
+var levelArgument = regexp.MustCompile(`(?i)(?:^|\s)--?[a-z-]*log[._-]?level(?:=|\s+)["']?(debug|trace)["']?(?:\s|$)`)
+
+var (
+	fromInstruction = regexp.MustCompile(`(?im)^\s*FROM\s`)
+	// commandInstruction matches the command of an image, with its continuation lines.
+	commandInstruction = regexp.MustCompile(`(?im)^[ \t]*(?:CMD|ENTRYPOINT)[ \t](?:.*\\\n)*.*$`)
+	// levelInCommand matches the level in such a command, also in a JSON array.
+	levelInCommand = regexp.MustCompile(`(?i)[\s"]--?[a-z-]*log[._-]?level(?:=|"\s*,\s*"|\s+)["']?(debug|trace)\b`)
+)
+
+// lastIndex returns the index of the last match, -1 if there is none.
+func lastIndex(re *regexp.Regexp, b []byte) int {
+	all := re.FindAllIndex(b, -1)
+	if len(all) == 0 {
+		return -1
+	}
+	return all[len(all)-1][0]
+}
 
 // levelFlag matches the first of two arguments that set a log level.
 var levelFlag = regexp.MustCompile(`(?i)^--?[a-z-]*log[._-]?level$`)
@@ -218,7 +244,11 @@ func levelArguments(f *configfile.File, n *yaml.Node, service string, report fun
 			return
 		}
 		before := ""
-		for _, n := range configfile.Items(value) {
+		items := configfile.Items(value)
+		if value.Kind == yaml.ScalarNode {
+			items = []*yaml.Node{value}
+		}
+		for _, n := range items {
 			text := configfile.Text(n)
 			m := levelArgument.FindStringSubmatch(text)
 			if m == nil && levelFlag.MatchString(before) && isDebug(text) {

@@ -61,6 +61,10 @@ func findGo(u *Uses) {
 			g.call(n)
 		case syntax.Object:
 			g.literal(n)
+		case syntax.Assign: // logger.Level = logrus.DebugLevel
+			if t := n.Targets()[0]; t.Kind == syntax.Member && t.Text == "Level" && n.Value() != nil && g.loggerLevel(n.Value()) {
+				g.level(n.Value())
+			}
 		}
 	}
 	g.lives()
@@ -112,7 +116,7 @@ func (g golang) call(n *syntax.Node) {
 		g.rename(recv, n.Arg(0))
 	case strings.HasPrefix(name, "Consume") || strings.HasSuffix(name, "Subscribe") || strings.HasPrefix(name, "ReceiveMessage"):
 		g.consumer(n, recv, name)
-	case name == "SetLevel" && len(n.Args()) == 1 && n.Arg(0).Kind == syntax.Member && g.module(n.Arg(0).Children[0]) == "github.com/sirupsen/logrus":
+	case (name == "SetLevel" || name == "Level" || name == "Set") && len(n.Args()) == 1 && g.loggerLevel(n.Arg(0)):
 		g.level(n.Arg(0)) // of a logger
 	case instrumentKind(name) != "" && n.Arg(0) != nil && g.meter(recv):
 		g.instrument(n, recv, instrumentKind(name))
@@ -333,6 +337,8 @@ func (g golang) packageCall(n *syntax.Node, module, name string) {
 	switch module + "." + name {
 	case "github.com/sirupsen/logrus.SetLevel", "github.com/rs/zerolog.SetGlobalLevel", "log/slog.SetLogLoggerLevel", "go.uber.org/zap.NewAtomicLevelAt":
 		g.level(n.Arg(0))
+	case "go.uber.org/zap/zapcore.NewCore":
+		g.level(n.Arg(2))
 	case "go.uber.org/zap.NewDevelopment", "go.uber.org/zap.NewDevelopmentConfig":
 		g.LogLevels = append(g.LogLevels, LogLevel{Node: n, Level: "debug", Conditional: conditional(n)})
 	case "go.opentelemetry.io/otel/sdk/trace.NewTracerProvider", "go.opentelemetry.io/otel/sdk/metric.NewMeterProvider", "go.opentelemetry.io/otel/sdk/log.NewLoggerProvider":
@@ -564,6 +570,13 @@ func (g golang) targetOfUses(a *Attribute, v *syntax.Node) {
 			}
 		}
 	}
+}
+
+// loggerLevel reports whether an expression is the level of a logging module: logrus.DebugLevel.
+func (g golang) loggerLevel(n *syntax.Node) bool {
+	return n.Kind == syntax.Member && slices.Contains([]string{
+		"github.com/sirupsen/logrus", "github.com/rs/zerolog", "go.uber.org/zap", "go.uber.org/zap/zapcore", "log/slog",
+	}, g.module(n.Children[0]))
 }
 
 // conditional reports whether n is in a conditional statement or expression.

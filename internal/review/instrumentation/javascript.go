@@ -328,6 +328,12 @@ func (j javaScript) call(n *syntax.Node) {
 			}
 			j.Logs = append(j.Logs, l)
 		}
+	case "configure":
+		if config := j.value(n.Arg(0)); named(recv, "log4js") && config != nil && config.Kind == syntax.Object {
+			if categories := config.Get("categories"); categories != nil && categories.Kind == syntax.Object {
+				j.levelOption(categories.Get("default"))
+			}
+		}
 	case "createLogger":
 		if named(recv, "winston") || named(recv, "bunyan") {
 			j.levelOption(n.Arg(0))

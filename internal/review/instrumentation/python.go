@@ -3,6 +3,7 @@
 package instrumentation
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -50,6 +51,11 @@ func findPython(u *Uses) {
 	p.lives()
 	for n := range u.File.Root.All(syntax.Call) {
 		p.call(n)
+	}
+	for n := range u.File.Root.All(syntax.Assign) { // of Django
+		if n.Parent == u.File.Root && n.Targets()[0].Text == "LOGGING" {
+			p.configLevel(n.Value())
+		}
 	}
 	p.attributeObjects()
 }
@@ -190,7 +196,13 @@ func (p python) call(n *syntax.Node) {
 		return
 	}
 	switch name {
+	case "dictConfig":
+		p.configLevel(n.Arg(0))
 	case "add", "record", "set", "observe":
+		if sink := n.Arg(0); p.module(recv) == "loguru" && sink != nil && (sink.Text == "stdout" || sink.Text == "stderr") {
+			p.level(n.Named("level"))
+			return
+		}
 		i := p.instrumentOf(recv)
 		if i != nil || p.File.ImportsAny("opentelemetry") && (named(recv, "counter") || named(recv, "histogram") || named(recv, "gauge") || p.isInstrument(recv)) {
 			p.pairs(argument(n, 1, "attributes"), Attribute{On: OnMetric, Instrument: i})
@@ -236,6 +248,29 @@ func (p python) resource(n, attributes *syntax.Node, environment bool) {
 	r := Resource{Node: n, Attributes: map[string]*syntax.Node{}, FromEnvironment: environment}
 	p.resourceAttributes(&r, attributes)
 	p.Resources = append(p.Resources, r)
+}
+
+// configLevel adds the level of the root logger in a configuration of the logging module, unless a handler has another
+// level.
+func (p python) configLevel(config *syntax.Node) {
+	config = p.value(config)
+	get := func(n *syntax.Node, keys ...string) *syntax.Node {
+		for _, key := range keys {
+			if n == nil || n.Kind != syntax.Object {
+				return nil
+			}
+			n = n.Get(key)
+		}
+		return n
+	}
+	if handlers := get(config, "handlers"); handlers != nil && handlers.Kind == syntax.Object {
+		for _, c := range handlers.Children {
+			if c.Kind == syntax.Pair && get(c.Value(), "level") != nil && get(c.Value(), "level").Text != "DEBUG" {
+				return
+			}
+		}
+	}
+	p.level(cmp.Or(get(config, "root", "level"), get(config, "loggers", "", "level")))
 }
 
 func (p python) log(n, recv *syntax.Node, name string) {
