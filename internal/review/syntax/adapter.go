@@ -203,6 +203,36 @@ func (a *adapter) common(i int32) *Node {
 		return a.binary(i)
 	case "ternary_expression":
 		return a.node(Conditional, i, a.field(i, "condition"), a.field(i, "consequence"), a.field(i, "alternative"))
+	case "parenthesized_expression":
+		for _, c := range a.named(i) {
+			if !a.skip(a.Kind(c)) {
+				return a.expr(c)
+			}
+		}
+	case "array_initializer", "element_value_array_initializer", "array", "array_pattern", "list", "tuple", "set", "expression_list", "pattern_list", "tuple_pattern", "list_pattern":
+		return a.node(List, i, a.exprs(a.named(i))...)
+	case "spread_element", "rest_pattern", "list_splat", "dictionary_splat", "list_splat_pattern", "dictionary_splat_pattern":
+		return a.node(Spread, i, a.exprs(a.named(i))...)
+	case "unary_expression", "update_expression", "unary_operator":
+		operand := "argument"
+		if a.f.Language == Java {
+			operand = "operand"
+		}
+		return a.node(Operator, i, a.field(i, operand)).text(a.code(a.ChildByField(i, "operator")))
+	case "if_statement":
+		n := a.node(If, i, a.field(i, "condition"), a.block(a.ChildByField(i, "consequence")))
+		alternative := a.fields(i, "alternative")
+		if len(alternative) == 1 && a.Kind(alternative[0]) == "else_clause" {
+			alternative = a.named(alternative[0])
+		}
+		for _, c := range alternative {
+			if a.Kind(c) == "if_statement" {
+				n.Children = append(n.Children, a.expr(c))
+			} else {
+				n.Children = append(n.Children, a.block(c))
+			}
+		}
+		return n
 	case "decorator":
 		return a.node(Decorator, i, a.exprs(a.named(i))...)
 	case "block", "constructor_body", "statement_block":

@@ -104,10 +104,6 @@ func (j java) expression(i int32) *Node {
 		return j.string(i)
 	case "template_expression":
 		return j.field(i, "template_argument")
-	case "parenthesized_expression":
-		if c := j.named(i); len(c) == 1 {
-			return j.expr(c[0])
-		}
 	case "cast_expression":
 		return j.field(i, "value")
 	case "field_access":
@@ -159,14 +155,10 @@ func (j java) expression(i int32) *Node {
 			n.Children = j.exprs(j.named(v))
 		}
 		return n
-	case "array_initializer", "element_value_array_initializer":
-		return j.node(List, i, j.exprs(j.named(i))...)
 	case "assignment_expression":
 		return j.node(Assign, i, j.field(i, "left"), j.field(i, "right")).text(j.code(j.ChildByField(i, "operator")))
 	case "instanceof_expression":
 		return j.node(Operator, i, j.field(i, "left")).text("instanceof")
-	case "unary_expression":
-		return j.node(Operator, i, j.field(i, "operand")).text(j.code(j.ChildByField(i, "operator")))
 	case "update_expression":
 		return j.node(Operator, i, j.exprs(j.named(i))...).text(j.operator(i))
 
@@ -191,16 +183,6 @@ func (j java) expression(i int32) *Node {
 		}
 		return j.node(Declare, i, name)
 
-	case "if_statement":
-		n := j.node(If, i, j.field(i, "condition"), j.block(j.ChildByField(i, "consequence")))
-		if c := j.ChildByField(i, "alternative"); c >= 0 {
-			if j.Kind(c) == "if_statement" {
-				n.Children = append(n.Children, j.expr(c))
-			} else {
-				n.Children = append(n.Children, j.block(c))
-			}
-		}
-		return n
 	case "enhanced_for_statement":
 		name, value := j.field(i, "name"), j.field(i, "value")
 		header := &Node{Kind: Assign, Start: name.Start, End: value.End, Text: ":", Type: j.code(j.ChildByField(i, "type")), Children: []*Node{name, value}}

@@ -146,7 +146,7 @@ func (j javaScript) expression(i int32) *Node {
 		return j.node(String, i).text(j.unquoted(i))
 	case "template_string":
 		return j.template(i)
-	case "parenthesized_expression", "as_expression", "satisfies_expression", "non_null_expression", "type_assertion", "instantiation_expression":
+	case "as_expression", "satisfies_expression", "non_null_expression", "type_assertion", "instantiation_expression":
 		for _, c := range j.named(i) {
 			if !j.skip(j.Kind(c)) {
 				return j.expr(c)
@@ -171,10 +171,6 @@ func (j javaScript) expression(i int32) *Node {
 		return j.node(New, i, append([]*Node{j.field(i, "constructor")}, j.arguments(i)...)...)
 	case "object", "object_pattern":
 		return j.object(i)
-	case "array", "array_pattern":
-		return j.node(List, i, j.exprs(j.named(i))...)
-	case "spread_element", "rest_pattern":
-		return j.node(Spread, i, j.exprs(j.named(i))...)
 	case "assignment_pattern", "object_assignment_pattern":
 		return j.node(Operator, i, j.field(i, "left"), j.field(i, "right")).text("=")
 	case "assignment_expression", "augmented_assignment_expression":
@@ -187,8 +183,6 @@ func (j javaScript) expression(i int32) *Node {
 		return n
 	case "variable_declarator", "field_definition", "public_field_definition", "property_signature":
 		return j.declarator(i)
-	case "unary_expression", "update_expression":
-		return j.node(Operator, i, j.field(i, "argument")).text(j.code(j.ChildByField(i, "operator")))
 	case "await_expression":
 		return j.node(Await, i, j.exprs(j.named(i))...).text("await")
 	case "yield_expression":
@@ -206,16 +200,6 @@ func (j javaScript) expression(i int32) *Node {
 			return j.block(body)
 		}
 		return j.block(i)
-	case "if_statement":
-		n := j.node(If, i, j.field(i, "condition"), j.block(j.ChildByField(i, "consequence")))
-		for _, c := range j.named(j.ChildByField(i, "alternative")) {
-			if j.Kind(c) == "if_statement" {
-				n.Children = append(n.Children, j.expr(c))
-			} else {
-				n.Children = append(n.Children, j.block(c))
-			}
-		}
-		return n
 	case "for_in_statement":
 		left, right := j.field(i, "left"), j.field(i, "right")
 		header := &Node{Kind: Assign, Start: left.Start, End: right.End, Text: j.code(j.ChildByField(i, "operator")), Children: []*Node{left, right}}

@@ -164,7 +164,7 @@ func (p python) expression(i int32) *Node {
 			n.Start, n.End = int(p.Nodes[i].Start), int(p.Nodes[i].End)
 			return n
 		}
-	case "parenthesized_expression", "as_pattern_target", "case_pattern", "parenthesized_list_splat":
+	case "as_pattern_target", "case_pattern", "parenthesized_list_splat":
 		if c := p.named(i); len(c) == 1 {
 			return p.expr(c[0])
 		}
@@ -182,8 +182,6 @@ func (p python) expression(i int32) *Node {
 		return n
 	case "keyword_argument":
 		return p.node(Argument, i, p.field(i, "value")).text(p.code(p.ChildByField(i, "name")))
-	case "list_splat", "dictionary_splat", "list_splat_pattern", "dictionary_splat_pattern":
-		return p.node(Spread, i, p.exprs(p.named(i))...)
 	case "splat_pattern":
 		n := p.node(Spread, i)
 		for _, c := range p.named(i) {
@@ -194,8 +192,6 @@ func (p python) expression(i int32) *Node {
 		if c := p.named(i); len(c) == 2 {
 			return p.node(Assign, i, p.expr(c[1]), p.expr(c[0])).text("as")
 		}
-	case "list", "tuple", "set", "expression_list", "pattern_list", "tuple_pattern", "list_pattern":
-		return p.node(List, i, p.exprs(p.named(i))...)
 	case "dictionary":
 		return p.node(Object, i, p.exprs(p.named(i))...)
 	case "pair":
@@ -232,8 +228,6 @@ func (p python) expression(i int32) *Node {
 		return p.node(Assign, i, p.field(i, "name"), p.field(i, "value")).text(":=")
 	case "boolean_operator":
 		return p.node(Operator, i, p.field(i, "left"), p.field(i, "right")).text(p.code(p.ChildByField(i, "operator")))
-	case "unary_operator":
-		return p.node(Operator, i, p.field(i, "argument")).text(p.code(p.ChildByField(i, "operator")))
 	case "not_operator":
 		return p.node(Operator, i, p.field(i, "argument")).text("not")
 	case "comparison_operator":
