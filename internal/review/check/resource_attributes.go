@@ -41,7 +41,10 @@ var resourceAttributes = &Check{
 			_, named := r.Attributes["service.name"]
 			fact := resourceFact{
 				Finding: Finding{Subject: "resource"}.at(u, r.Node),
-				partial: partialResource(u, r.Node) || !named && (detects || contributes(u, r.Node)), opaque: r.Opaque,
+				partial: partialResource(u, r.Node) || !named && (detects || contributes(u, r.Node)),
+			}
+			if r.Opaque {
+				fact.keys = append(fact.keys, anyAttribute)
 			}
 			if u.File.Language == syntax.JavaScript || u.File.Language == syntax.TypeScript { // the serviceinstance detector of NodeSDK is enabled by default
 				fact.keys = append(fact.keys, "service.instance.id")
@@ -86,7 +89,6 @@ func formerEnvironments(u *instrumentation.Uses) map[*syntax.Node]bool {
 type resourceFact struct {
 	Finding // with the literal service.name in Names
 	keys    []string
-	opaque  bool
 	partial bool // it does not describe a service
 }
 
@@ -156,34 +158,22 @@ func invalidCriticality() Finding {
 	}
 }
 
-// attributeSet holds the attributes of a service. all is set if they are unknown, so that none is missing.
-type attributeSet struct {
-	keys map[string]bool
-	all  bool
-}
-
-func (s *attributeSet) add(keys ...string) {
-	if s.keys == nil {
-		s.keys = map[string]bool{}
-	}
-	for _, k := range keys {
-		s.keys[k] = true
-	}
-}
+// anyAttribute is in a set of attributes that are not all known, so that none is missing.
+const anyAttribute = "*"
 
 // requiredAttributes are the attributes that each service needs, the most important first.
 var requiredAttributes = []string{"service.name", "deployment.environment.name", "service.instance.id"}
 
 // missing returns the required attributes that no set contains.
-func missing(sets ...*attributeSet) []string {
+func missing(sets ...set) []string {
 	return lists.Filter(requiredAttributes, func(k string) bool {
-		return !slices.ContainsFunc(sets, func(s *attributeSet) bool { return s != nil && (s.all || s.keys[k]) })
+		return !slices.ContainsFunc(sets, func(s set) bool { return s[anyAttribute] || s[k] })
 	})
 }
 
 // deployed holds the resource attributes that deployment files set for a service.
 type deployed struct {
-	attributeSet
+	keys   set
 	name   string
 	place  *configfile.Variable // the variable to change
 	file   *configfile.File
@@ -196,41 +186,35 @@ type deployed struct {
 
 func checkResources(p *RepositoryPass) {
 	ps := projectsOf(p.Configs)
-	code := map[*project]*attributeSet{}   // from SDK setup, and from deployment files of the project
+	code := map[*project]set{}             // from SDK setup, and from deployment files of the project
 	facts := map[*project][]resourceFact{} // to report
-	everywhere := &attributeSet{}          // from the Collector, and from deployment files of unknown projects
+	everywhere := set{}                    // from the Collector, and from deployment files of unknown projects
 	services := map[string]*deployed{}     // by name, or by directory for services without a name
 	order := []*deployed{}
 	var names []string // names of services in code, in the order of files
-	set := func(at *project) *attributeSet {
+	in := func(at *project) set {
 		if code[at] == nil {
-			code[at] = &attributeSet{}
+			code[at] = set{}
 		}
 		return code[at]
 	}
 	for _, k := range p.Kept {
-		f, ok := k.(resourceFact)
-		if !ok {
-			continue
-		}
+		f := k.(resourceFact)
 		at := ps.of(f.File)
-		s := set(at)
-		s.add(f.keys...)
-		s.all = s.all || f.opaque
+		in(at).add(f.keys...)
 		if !f.partial {
 			facts[at] = append(facts[at], f)
 		}
 		names = append(names, f.Names.Service)
 	}
 	for _, f := range p.Configs {
-		if f.Kind == configfile.Collector {
+		switch f.Kind {
+		case configfile.Collector:
 			givenByCollector(f, everywhere)
-		}
-		if f.Kind == configfile.SDK {
-			p.sdkResource(f, set(ps.of(f.Path)))
-		}
-		if f.Kind == configfile.Logging {
-			givenBySpring(f, set(ps.of(f.Path)))
+		case configfile.SDK:
+			p.sdkResource(f, in(ps.of(f.Path)))
+		case configfile.Logging:
+			givenBySpring(f, in(ps.of(f.Path)))
 		}
 		if f.Kind == configfile.Template || strings.HasPrefix(configfile.Text(configfile.Get(f.YAML, "apiVersion")), "kustomize.") {
 			givenByText(f, everywhere)
@@ -250,13 +234,12 @@ func checkResources(p *RepositoryPass) {
 		owners := map[string]*project{}
 		for i := range f.Environment {
 			v := &f.Environment[i]
-			keys, all := given(v)
-			if len(keys) == 0 && !all && !telemetryVariable(v.Name) {
+			keys := given(v)
+			if len(keys) == 0 && !telemetryVariable(v.Name) {
 				continue
 			}
 			if injects {
 				everywhere.add(keys...)
-				everywhere.all = everywhere.all || all
 				continue
 			}
 			at, looked := owners[v.Service]
@@ -266,21 +249,21 @@ func checkResources(p *RepositoryPass) {
 			}
 			known := at != nil
 			if known && code[at] != nil {
-				set(at).add(keys...)
-				set(at).all = set(at).all || all
+				code[at].add(keys...)
 			} else if v.Service == "" || !known && len(facts) > 0 && !slices.Contains(names, v.Service) {
 				everywhere.add(keys...)
-				everywhere.all = everywhere.all || all
 			}
 			id := cmp.Or(v.Service, path.Dir(f.Path))
 			d := services[id]
 			if d == nil {
-				d = &deployed{name: v.Service}
+				d = &deployed{name: v.Service, keys: set{}}
 				services[id] = d
 				order = append(order, d)
 			}
-			d.add(keys...)
-			d.all = d.all || all || known && code[at] != nil
+			d.keys.add(keys...)
+			if known && code[at] != nil {
+				d.keys.add(anyAttribute)
+			}
 			d.automatic = d.automatic || automatic
 			if d.place == nil || v.Name == "OTEL_RESOURCE_ATTRIBUTES" || v.Name == "OTEL_SERVICE_NAME" && d.place.Name != "OTEL_RESOURCE_ATTRIBUTES" {
 				d.place, d.file = v, f
@@ -307,7 +290,7 @@ func checkResources(p *RepositoryPass) {
 		if slices.Contains(names, d.name) && d.name != "" {
 			continue
 		}
-		at := lack{d.file, d.place.Start, strings.Join(missing(&d.attributeSet, everywhere), ",")}
+		at := lack{d.file, d.place.Start, strings.Join(missing(d.keys, everywhere), ",")}
 		if other := sharing[at]; other != nil {
 			other.others = append(other.others, d.name)
 			continue
@@ -316,7 +299,7 @@ func checkResources(p *RepositoryPass) {
 		first = append(first, d)
 	}
 	for _, d := range first {
-		p.reportDeployment(d, missing(&d.attributeSet, everywhere), len(facts) > 0)
+		p.reportDeployment(d, missing(d.keys, everywhere), len(facts) > 0)
 	}
 }
 
@@ -398,22 +381,21 @@ func telemetryVariable(name string) bool {
 		strings.HasPrefix(name, "OTEL_EXPORTER_OTLP_") && strings.HasSuffix(name, "ENDPOINT")
 }
 
-// given returns the attributes that a variable sets. all reports that the variable may set any attribute.
-func given(v *configfile.Variable) (keys []string, all bool) {
+// given returns the attributes that a variable sets.
+func given(v *configfile.Variable) (keys []string) {
 	switch v.Name {
 	case "OTEL_SERVICE_NAME":
-		return []string{"service.name"}, false
+		return []string{"service.name"}
 	case "OTEL_RESOURCE_ATTRIBUTES":
 		for pair := range strings.SplitSeq(v.Value, ",") {
 			key, _, ok := strings.Cut(pair, "=")
-			if !ok && strings.TrimSpace(pair) != "" || strings.Contains(key, "$") {
-				all = true
+			if !ok && strings.TrimSpace(pair) != "" || strings.Contains(key, "$") || v.Value == "" && !v.Literal {
+				key = anyAttribute
 			}
 			keys = append(keys, strings.TrimSpace(key))
 		}
-		return keys, all || v.Value == "" && !v.Literal
 	}
-	return nil, false
+	return keys
 }
 
 // criticality reports an invalid service.criticality in OTEL_RESOURCE_ATTRIBUTES.
@@ -428,10 +410,10 @@ func (p *RepositoryPass) criticality(f *configfile.File, v *configfile.Variable)
 }
 
 // sdkResource adds the attributes of the resource in an SDK configuration, and reports an invalid service.criticality.
-func (p *RepositoryPass) sdkResource(f *configfile.File, s *attributeSet) {
+func (p *RepositoryPass) sdkResource(f *configfile.File, s set) {
 	resource := configfile.Get(f.YAML, "resource")
 	if configfile.Get(resource, "attributes_list") != nil || configfile.Get(resource, "detection/development") != nil {
-		s.all = true
+		s.add(anyAttribute)
 	}
 	for _, a := range configfile.Items(configfile.Get(resource, "attributes")) {
 		key, value := configfile.Text(configfile.Get(a, "name")), configfile.Get(a, "value")
@@ -443,7 +425,7 @@ func (p *RepositoryPass) sdkResource(f *configfile.File, s *attributeSet) {
 }
 
 // givenByCollector adds the attributes that the processors of a Collector set on the resources of all services.
-func givenByCollector(f *configfile.File, s *attributeSet) {
+func givenByCollector(f *configfile.File, s set) {
 	for name, processor := range configfile.Pairs(configfile.Get(f.YAML, "processors")) {
 		switch componentType(name.Value) {
 		case "resource", "attributes":
@@ -467,26 +449,23 @@ func givenByCollector(f *configfile.File, s *attributeSet) {
 }
 
 // givenByText adds the attributes that a template or the patches of a kustomization set on unknown services.
-func givenByText(f *configfile.File, s *attributeSet) {
+func givenByText(f *configfile.File, s set) {
 	if bytes.Contains(f.Source, []byte("OTEL_SERVICE_NAME")) {
 		s.add("service.name")
 	}
 	if !bytes.Contains(f.Source, []byte("OTEL_RESOURCE_ATTRIBUTES")) {
 		return
 	}
-	named := false
-	for _, key := range requiredAttributes {
-		if bytes.Contains(f.Source, []byte(key+"=")) {
-			s.add(key)
-			named = true
-		}
+	named := lists.Filter(requiredAttributes, func(key string) bool { return bytes.Contains(f.Source, []byte(key+"=")) })
+	if len(named) == 0 { // the value is in another file
+		named = []string{anyAttribute}
 	}
-	s.all = s.all || !named // the value is in another file
+	s.add(named...)
 }
 
 // givenBySpring adds the attributes that application.properties and application.yaml set for the starters of Spring and
 // Quarkus.
-func givenBySpring(f *configfile.File, s *attributeSet) {
+func givenBySpring(f *configfile.File, s set) {
 	for name, key := range map[string]string{
 		"spring.application.name": "service.name", "quarkus.application.name": "service.name", "otel.service.name": "service.name",
 		"service.name": "service.name", "deployment.environment.name": "deployment.environment.name", "service.instance.id": "service.instance.id",
@@ -499,6 +478,6 @@ func givenBySpring(f *configfile.File, s *attributeSet) {
 		s.add("service.name")
 	}
 	if configfile.Get(f.YAML, "otel", "resource", "attributes") != nil {
-		s.all = true
+		s.add(anyAttribute)
 	}
 }

@@ -47,6 +47,13 @@ func setOf(text string) set {
 	return s
 }
 
+// add adds words to the set.
+func (s set) add(list ...string) {
+	for _, w := range list {
+		s[w] = true
+	}
+}
+
 // any reports whether one of the words is in the set.
 func (s set) any(list []string) bool {
 	return slices.ContainsFunc(list, func(w string) bool { return s[w] })
