@@ -61,10 +61,10 @@ func projectsOf(configs []*configfile.File) *projects {
 			ps.byDirectory[dir] = p
 			name := serviceWords(path.Base(dir))
 			if _, several := ps.byName[name]; several {
-				p = nil
+				ps.byName[name] = nil
+			} else {
+				ps.byName[name] = p
 			}
-			ps.byName[name] = p
-			p = ps.byDirectory[dir]
 		}
 		p.manifests = append(p.manifests, f)
 	}

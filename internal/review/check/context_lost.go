@@ -91,32 +91,22 @@ func (p *Pass) keepLost(u *instrumentation.Uses, n *syntax.Node, f Finding) {
 
 // fresh reports whether an expression is a new root context.
 func fresh(u *instrumentation.Uses, n *syntax.Node) bool {
+	if n.Kind != syntax.Call {
+		script := u.File.Language == syntax.JavaScript || u.File.Language == syntax.TypeScript
+		return script && n.Text == "ROOT_CONTEXT" && (n.Kind == syntax.Name || n.Children[0].Kind == syntax.Name)
+	}
+	recv, m := n.Method()
 	switch u.File.Language {
 	case syntax.Go:
-		if n.Kind != syntax.Call || len(n.Args()) > 0 {
-			return false
-		}
-		recv, m := n.Method()
-		if m != "Background" && m != "TODO" || recv == nil || recv.Text != "context" {
-			return false
-		}
-		i, ok := u.File.Imported("context")
-		return ok && i.Path == "context"
-	case syntax.JavaScript, syntax.TypeScript:
-		return (n.Kind == syntax.Name || n.Kind == syntax.Member && n.Children[0].Kind == syntax.Name) && n.Text == "ROOT_CONTEXT"
+		i, _ := u.File.Imported("context")
+		return len(n.Args()) == 0 && (m == "Background" || m == "TODO") && recv != nil && recv.Text == "context" && i.Path == "context"
 	case syntax.Java:
-		if n.Kind != syntax.Call || !u.File.ImportsAny("io.opentelemetry.context") {
-			return false
-		}
-		recv, m := n.Method()
-		return recv != nil && recv.Text == "Context" && m == "root"
+		return m == "root" && recv != nil && recv.Text == "Context" && u.File.ImportsAny("io.opentelemetry.context")
 	case syntax.Python:
-		if n.Kind != syntax.Call || len(n.Args()) > 0 || name(n) != "Context" {
-			return false
-		}
-		return u.File.ImportsAny("opentelemetry.context")
+		return m == "Context" && len(n.Args()) == 0 && u.File.ImportsAny("opentelemetry.context")
+	default:
+		return false
 	}
-	return false
 }
 
 // atHand returns the code of the context that is available at a node, "" if there is none.

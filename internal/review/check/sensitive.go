@@ -22,7 +22,7 @@ var sensitiveNames = func() map[string]string {
 		"a person's name":       "firstname lastname surname givenname familyname maidenname userfullname customerfullname personfullname patientfullname contactfullname profilefullname memberfullname employeefullname",
 		"a postal address":      "streetaddress homeaddress postaladdress billingaddress shippingaddress mailingaddress",
 		"a date of birth":       "dateofbirth birthdate birthday dob",
-		"a password":            "password passwd pwd passphrase passwordhash",
+		"a password":            "password passwd pwd passphrase",
 		"a secret":              "secret clientsecret secretkey sharedsecret signingsecret webhooksecret",
 		"a token":               "token authtoken accesstoken refreshtoken idtoken bearertoken jwt bearer",
 		"a key":                 "apikey privatekey secretaccesskey signingkey encryptionkey",
@@ -38,7 +38,6 @@ var sensitiveNames = func() map[string]string {
 			m[n] = what
 		}
 	}
-	delete(m, "passwordhash")
 	return m
 }()
 
