@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"assay/internal/lists"
 	"assay/internal/review/configfile"
 	"assay/internal/review/instrumentation"
 	"assay/internal/review/patch"
@@ -167,14 +168,9 @@ func codeName(n *syntax.Node) string {
 }
 
 // alike returns the code of a file with the kind and codeName of a node, in order. Calls that start spans are left out.
-func alike(f *file, n *syntax.Node) (all []*syntax.Node) {
+func alike(f *file, n *syntax.Node) []*syntax.Node {
 	name, starts := codeName(n), spanStarts(f)
-	for c := range f.Root.All() {
-		if c.Kind == n.Kind && codeName(c) == name && !starts[c] {
-			all = append(all, c)
-		}
-	}
-	return all
+	return lists.Filter(slices.Collect(f.Root.All(n.Kind)), func(c *syntax.Node) bool { return codeName(c) == name && !starts[c] })
 }
 
 // spanStarts returns the calls that start spans.
@@ -188,21 +184,11 @@ func spanStarts(f *file) map[*syntax.Node]bool {
 
 // removed returns a problem if a change removes telemetry of a file, otherwise "".
 func removed(was, is *file) string {
-	carry := func(f *file) (n int) {
-		for _, b := range f.uses.Boundaries {
-			if b.Instrumented && f.runs[b.Node] {
-				n++
-			}
-		}
-		return n
+	carry := func(f *file) int {
+		return len(lists.Filter(f.uses.Boundaries, func(b instrumentation.Boundary) bool { return b.Instrumented && f.runs[b.Node] }))
 	}
-	instruments := func(f *file) (n int) {
-		for _, i := range f.uses.Instruments {
-			if f.runs[i.Call] {
-				n++
-			}
-		}
-		return n
+	instruments := func(f *file) int {
+		return len(lists.Filter(f.uses.Instruments, func(i *instrumentation.Instrument) bool { return f.runs[i.Call] }))
 	}
 	for _, library := range was.uses.Instrumented {
 		if !slices.Contains(is.uses.Instrumented, library) {
@@ -449,10 +435,8 @@ func (r *reach) current(s *instrumentation.Span, n *syntax.Node) bool {
 
 // library reports whether instrumentation of the boundary's library is set up for the boundary.
 func (r *reach) library() bool {
-	for _, b := range r.uses.Boundaries {
-		if b.Node == r.node && b.Instrumented && r.Language == syntax.Go {
-			return true
-		}
+	if r.Language == syntax.Go && slices.ContainsFunc(r.uses.Boundaries, func(b instrumentation.Boundary) bool { return b.Node == r.node && b.Instrumented }) {
+		return true
 	}
 	for _, library := range r.uses.Instrumented {
 		if library != r.boundary.Library && !strings.HasPrefix(library, r.boundary.Library+"/") {
