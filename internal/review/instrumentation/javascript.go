@@ -241,24 +241,26 @@ func (j javaScript) construct(n *syntax.Node) {
 func (j javaScript) provided(n *syntax.Node, serviceName string) {
 	r := Resource{Node: n, Attributes: map[string]*syntax.Node{}, FromEnvironment: strings.HasPrefix(n.Callee().Text, "NodeSDK")}
 	options := j.value(n.Arg(0))
+	if options != nil && options.Kind == syntax.Object {
+		if detectors := options.Get("resourceDetectors"); detectors != nil && detectors.Kind == syntax.List {
+			r.Detectors = detectors.Children
+		}
+	}
 	switch {
 	case options == nil:
 	case options.Kind != syntax.Object:
 		r.Opaque = true
 	case options.Get("resource") != nil && !j.withoutAttributes(options.Get("resource"), "defaultResource", "emptyResource", "default", "empty"):
-		if detectors := options.Get("resourceDetectors"); detectors != nil && detectors.Kind == syntax.List {
-			j.Resources = append(j.Resources, Resource{Detectors: detectors.Children})
+		if r.Detectors == nil {
+			return // the call that creates the resource is recorded
 		}
-		return // the call that creates the resource is recorded
+		r = Resource{Detectors: r.Detectors}
 	default:
 		if v := options.Get(serviceName); v != nil && serviceName != "" {
 			r.Attributes["service.name"] = v
 		}
 		for _, c := range options.Children {
 			r.Opaque = r.Opaque || c.Kind != syntax.Pair
-		}
-		if detectors := options.Get("resourceDetectors"); detectors != nil && detectors.Kind == syntax.List {
-			r.Detectors = detectors.Children
 		}
 	}
 	j.Resources = append(j.Resources, r)
