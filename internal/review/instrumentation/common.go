@@ -85,12 +85,11 @@ func conventionKey(constant string) (string, bool) {
 // finder finds the uses of telemetry in one file.
 type finder struct {
 	*Uses
-	spans       map[*syntax.Node]*Span    // by the call, and by the Param of the callback that receives the span
-	instruments map[string]*Instrument    // by variable
-	keyed       map[string][]*syntax.Node // assignments to elements of a variable: v["key"] = x
-	declared    map[string]bool           // names of classes and methods, nil before the first call of declares
-	tracing     *bool                     // result of traces, nil before the first call
-	classes     map[string]*syntax.Node   // classes of the file, nil before the first call of ownClass
+	spans       map[*syntax.Node]*Span         // by the call, and by the Param of the callback that receives the span
+	instruments map[string]*Instrument         // by variable
+	keyed       map[string][]*syntax.Node      // assignments to elements of a variable: v["key"] = x
+	declared    func() map[string]*syntax.Node // the first class with a name, or a function if there is no class
+	traces      func() bool                    // whether the file uses OpenTelemetry, or a module of the project for traces
 	api         *api
 }
 
@@ -109,7 +108,22 @@ type api struct {
 }
 
 func newFinder(u *Uses, a *api) *finder {
-	return &finder{Uses: u, spans: map[*syntax.Node]*Span{}, instruments: map[string]*Instrument{}, api: a}
+	return &finder{
+		Uses: u, spans: map[*syntax.Node]*Span{}, instruments: map[string]*Instrument{}, api: a,
+		declared: sync.OnceValue(func() map[string]*syntax.Node {
+			declared := map[string]*syntax.Node{}
+			for n := range u.File.Root.All(syntax.Class, syntax.Func) {
+				if first := declared[n.Text]; first == nil || first.Kind == syntax.Func {
+					declared[n.Text] = n
+				}
+			}
+			return declared
+		}),
+		traces: sync.OnceValue(func() bool {
+			return slices.ContainsFunc(u.File.Imports, func(i syntax.Import) bool { return tracingModule.MatchString(i.Path) }) ||
+				slices.ContainsFunc(a.modules, func(m string) bool { return bytes.Contains(u.File.Source, []byte(m)) })
+		}),
+	}
 }
 
 // module returns the module that a name refers to: the imported package, or the module of an imported member. It
@@ -285,16 +299,8 @@ func (f *finder) own(n *syntax.Node) bool {
 
 // ownClass reports whether the file declares a class that does not extend a class of OpenTelemetry.
 func (f *finder) ownClass(name string) bool {
-	if f.classes == nil {
-		f.classes = map[string]*syntax.Node{}
-		for n := range f.File.Root.All(syntax.Class) {
-			if f.classes[n.Text] == nil {
-				f.classes[n.Text] = n
-			}
-		}
-	}
-	n := f.classes[name]
-	return n != nil && !slices.ContainsFunc(n.Children, func(c *syntax.Node) bool {
+	n := f.declared()[name]
+	return n != nil && n.Kind == syntax.Class && !slices.ContainsFunc(n.Children, func(c *syntax.Node) bool {
 		if c.Kind != syntax.Name && c.Kind != syntax.Member {
 			return false
 		}
@@ -587,7 +593,7 @@ func (f *finder) isSpanBy(n *syntax.Node, hops int) bool {
 		return true
 	}
 	if script := f.File.Language == syntax.JavaScript || f.File.Language == syntax.TypeScript; f.foreign(n) || script && !f.traces() {
-		return false
+		return false // a variable named span may be an HTML element
 	}
 	if n.Kind == syntax.Call {
 		recv, m := f.called(n)
@@ -612,17 +618,6 @@ func (f *finder) isSpanBy(n *syntax.Node, hops int) bool {
 	}
 	each := def.Text == "in" || def.Text == "of" || def.Text == ":" // v is the collection of a loop
 	return !each && f.isSpanBy(v, hops-1) || named(n, "span") && (def.Kind == syntax.Param || f.mayBeSpan(v, hops-1))
-}
-
-// traces reports whether a file uses OpenTelemetry, or a module of the project for traces. In other scripts, a variable
-// named span may be an HTML element.
-func (f *finder) traces() bool {
-	if f.tracing == nil {
-		uses := slices.ContainsFunc(f.File.Imports, func(i syntax.Import) bool { return tracingModule.MatchString(i.Path) }) ||
-			slices.ContainsFunc(f.api.modules, func(m string) bool { return bytes.Contains(f.File.Source, []byte(m)) })
-		f.tracing = &uses
-	}
-	return *f.tracing
 }
 
 // tracingModule matches names of modules and variables for traces.
@@ -665,7 +660,7 @@ func (f *finder) apiType(t string) (ofAPI bool, name string) {
 	all := func(i syntax.Import) bool {
 		return i.Member == "*" && i.Name == "" && syntax.Below(i.Path, f.api.modules)
 	}
-	return syntax.Below(module, f.api.modules) || module == "" && slices.ContainsFunc(f.File.Imports, all) && !f.declares(name), name
+	return syntax.Below(module, f.api.modules) || module == "" && slices.ContainsFunc(f.File.Imports, all) && f.declared()[name] == nil, name
 }
 
 // spanType reports whether a declared type is the span type of OpenTelemetry. known is false for types of the project
@@ -1234,7 +1229,7 @@ func (f *finder) qualified(n *syntax.Node) []string {
 		name = "." + n.Text + name
 		n = n.Children[0]
 	}
-	if n.Kind != syntax.Name || n.Text == "" || f.File.Definition(n) != nil || f.declares(n.Text) {
+	if n.Kind != syntax.Name || n.Text == "" || f.File.Definition(n) != nil || f.declared()[n.Text] != nil {
 		return nil
 	}
 	name = n.Text + name
@@ -1245,17 +1240,6 @@ func (f *finder) qualified(n *syntax.Node) []string {
 		}
 	}
 	return names
-}
-
-// declares reports whether the file declares a class, function or method with a name.
-func (f *finder) declares(name string) bool {
-	if f.declared == nil {
-		f.declared = map[string]bool{}
-		for n := range f.File.Root.All(syntax.Class, syntax.Func) {
-			f.declared[n.Text] = true
-		}
-	}
-	return f.declared[name]
 }
 
 // withoutAttributes reports whether a resource is the result of one of the SDK's functions, called without arguments.
