@@ -4,6 +4,7 @@ package check
 
 import (
 	"bytes"
+	"fmt"
 	"iter"
 	"regexp"
 	"slices"
@@ -160,6 +161,17 @@ func visible(f *syntax.File, def *syntax.Node) bool {
 func spanName(u *instrumentation.Uses, s *instrumentation.Span) string {
 	text, _ := u.Known(s.Name)
 	return text
+}
+
+// spanFinding returns a finding about a span.
+func spanFinding(u *instrumentation.Uses, s *instrumentation.Span, message string) Finding {
+	named := spanName(u, s)
+	return Finding{Subject: shown(u, named, s.Name), Message: message, Names: Names{SpanName: named, ScopeName: s.Scope}}
+}
+
+// metricFinding returns a finding about a metric with a known name.
+func metricFinding(i *instrumentation.Instrument, format string, args ...any) Finding {
+	return Finding{Subject: i.Metric, Message: fmt.Sprintf(format, args...), Names: Names{MetricName: i.Metric, ScopeName: i.Scope}}
 }
 
 // isError reports whether an expression is named like an error.

@@ -3,8 +3,6 @@
 package check
 
 import (
-	"fmt"
-
 	"assay/internal/review/instrumentation"
 	"assay/internal/review/syntax"
 	"assay/internal/rules/semconv"
@@ -22,23 +20,15 @@ var metricNameAttribute = &Check{
 	Source: func(p *Pass, u *instrumentation.Uses) {
 		seen := map[*syntax.Node]bool{}
 		for _, i := range u.Instruments {
-			metric, ok := u.Known(i.Name)
-			if !ok {
+			if _, ok := semconv.Lookup([]byte(i.Metric)); !ok {
 				continue
 			}
-			if _, ok := semconv.Lookup([]byte(metric)); !ok {
-				continue
-			}
-			if m, ok := semconv.LookupMetric(metric); ok && !m.Deprecated {
+			if m, ok := semconv.LookupMetric(i.Metric); ok && !m.Deprecated {
 				continue
 			}
 			if at := literal(u, i.Name); !seen[at] {
 				seen[at] = true
-				p.mark(u, at, Finding{
-					Subject: metric,
-					Message: fmt.Sprintf("The metric `%s` has the name of an attribute of the conventions.", metric),
-					Names:   Names{MetricName: metric, ScopeName: i.Scope},
-				})
+				p.mark(u, at, metricFinding(i, "The metric `%s` has the name of an attribute of the conventions.", i.Metric))
 			}
 		}
 	},

@@ -3,7 +3,6 @@
 package check
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -26,30 +25,24 @@ var metricNameUnit = &Check{
 	Source: func(p *Pass, u *instrumentation.Uses) {
 		seen := map[*syntax.Node]bool{}
 		for _, i := range u.Instruments {
-			metric, ok := u.Known(i.Name)
-			if !ok {
-				continue
-			}
 			at := literal(u, i.Name)
 			text, known := u.Known(i.Unit)
-			named := nameUnit(metric, text, known)
+			named := nameUnit(i.Metric, text, known)
 			if named == "" || seen[at] {
 				continue
 			}
 			seen[at] = true
-			p.mark(u, at, Finding{
-				Subject: metric, Fix: p.moveUnit(u, i, metric, named, known && text != ""),
-				Message: fmt.Sprintf("The name of the metric `%s` contains the unit `%s`.", metric, named),
-				Names:   Names{MetricName: metric, ScopeName: i.Scope},
-			})
+			f := metricFinding(i, "The name of the metric `%s` contains the unit `%s`.", i.Metric, named)
+			f.Fix = p.moveUnit(u, i, named, known && text != "")
+			p.mark(u, at, f)
 		}
 	},
 }
 
 // moveUnit returns the edits that remove a unit from a metric's name, and set it as the unit of an instrument that has
 // none.
-func (p *Pass) moveUnit(u *instrumentation.Uses, i *instrumentation.Instrument, metric, named string, given bool) []Edit {
-	short := withoutUnit(metric, func(word string) bool {
+func (p *Pass) moveUnit(u *instrumentation.Uses, i *instrumentation.Instrument, named string, given bool) []Edit {
+	short := withoutUnit(i.Metric, func(word string) bool {
 		return unit.NamedIn([]byte(named), []byte(word)) || unitWords[strings.ToLower(word)] == named
 	})
 	if short == "" {

@@ -23,18 +23,18 @@ var metricUnit = &Check{
 	Fixable: true,
 	Source: func(p *Pass, u *instrumentation.Uses) {
 		for _, i := range u.Instruments {
-			metric, _ := u.Known(i.Name)
-			f := Finding{Subject: shown(u, metric, i.Name), Names: Names{MetricName: metric, ScopeName: i.Scope}}
+			f := metricFinding(i, "")
+			f.Subject = shown(u, i.Metric, i.Name)
 			text, known := u.Known(i.Unit)
 			switch {
 			case i.Unit == nil && i.Opaque, i.Unit != nil && !known, known && text != "" && unit.Valid([]byte(text)):
 				continue
 			case text == "":
-				if metric == "" {
+				if i.Metric == "" {
 					f.Severity = Suggestion // the function may create instruments for other code
 				}
-				f.Message = fmt.Sprintf("The metric `%s` has no unit%s.", f.Subject, unitHint(metric, i.Kind))
-				if fits := unitOf(metric); fits != "" {
+				f.Message = fmt.Sprintf("The metric `%s` has no unit%s.", f.Subject, unitHint(i.Metric, i.Kind))
+				if fits := unitOf(i.Metric); fits != "" {
 					f.Fix = setUnit(u, i, fits)
 				}
 				if i.Unit != nil {

@@ -21,11 +21,10 @@ var metricUnitConflict = &Check{
 	Fix: "Create the instrument in one place with one unit and one list of boundaries, or give the metrics different names.",
 	Source: func(p *Pass, u *instrumentation.Uses) {
 		for _, i := range u.Instruments {
-			metric, ok := u.Known(i.Name)
-			if !ok || metric == "" {
+			if i.Metric == "" {
 				continue
 			}
-			use := instrumentUse{Finding: created(u, i, Finding{Subject: metric, Names: Names{MetricName: metric, ScopeName: i.Scope}})}
+			use := instrumentUse{Finding: created(u, i, metricFinding(i, ""))}
 			use.unit, use.unitKnown = u.Known(i.Unit)
 			use.unitKnown = use.unitKnown || i.Unit == nil && !i.Opaque
 			if i.Kind == "histogram" && !i.Opaque {

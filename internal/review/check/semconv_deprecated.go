@@ -81,15 +81,15 @@ var semconvDeprecated = &Check{
 		}
 		created := map[string]bool{}
 		for _, i := range u.Instruments {
-			metric, ok := u.Known(i.Name)
-			if !ok { // a constant of the conventions' package: METRIC_HTTP_SERVER_REQUEST_DURATION
+			metric := i.Metric
+			if metric == "" { // a constant of the conventions' package: METRIC_HTTP_SERVER_REQUEST_DURATION
 				metric = strings.TrimPrefix(i.Name.Text, "METRIC_")
 			}
 			created[bareName(metric)] = true
 		}
 		for _, i := range u.Instruments {
-			metric, ok := u.Known(i.Name)
-			if !ok || strings.HasPrefix(metric, "gen_ai.") || strings.HasPrefix(metric, "mcp.") { // moved to another registry
+			metric := i.Metric
+			if strings.HasPrefix(metric, "gen_ai.") || strings.HasPrefix(metric, "mcp.") { // moved to another registry
 				continue
 			}
 			m, ok := semconv.LookupMetric(metric)

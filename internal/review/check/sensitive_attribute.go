@@ -121,8 +121,7 @@ func attributeNames(u *instrumentation.Uses, a *instrumentation.Attribute) Names
 		n.SpanName, n.ScopeName = spanName(u, a.Span), a.Span.Scope
 	}
 	if a.Instrument != nil {
-		n.MetricName, _ = u.Known(a.Instrument.Name)
-		n.ScopeName = a.Instrument.Scope
+		n.MetricName, n.ScopeName = a.Instrument.Metric, a.Instrument.Scope
 	}
 	return n
 }

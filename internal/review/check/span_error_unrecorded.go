@@ -88,16 +88,12 @@ func unrecorded(p *Pass, u *instrumentation.Uses, fn *syntax.Node, spans []*inst
 		if recordsIn(body, spans) {
 			continue
 		}
-		named := spanName(u, s)
-		subject := shown(u, named, s.Name)
-		message := "The error path leaves the span without recording the error or setting the status."
-		if named != "" {
-			message = "The error path leaves the span `" + named + "` without recording the error or setting the status."
+		f := spanFinding(u, s, "The error path leaves the span without recording the error or setting the status.").at(u, n)
+		if f.Names.SpanName != "" {
+			f.Message = "The error path leaves the span `" + f.Names.SpanName + "` without recording the error or setting the status."
 		}
-		p.Report(Finding{
-			File: u.File.Path, Start: start, End: max(start, headEnd(n)), Symbol: Symbol(n),
-			Subject: subject, Message: message, Names: Names{SpanName: named, ScopeName: s.Scope},
-		})
+		f.Start, f.End = start, max(start, headEnd(n))
+		p.Report(f)
 	}
 }
 

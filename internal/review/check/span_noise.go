@@ -3,6 +3,7 @@
 package check
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -30,12 +31,8 @@ var spanNoise = &Check{
 			if perFunction[fn]++; perFunction[fn] > maxSpans {
 				continue
 			}
-			named, subject := "", fn.Text
-			if s.Name != nil {
-				named = spanName(u, s)
-				subject = shown(u, named, s.Name)
-			}
-			f := Finding{Subject: subject, Names: Names{SpanName: named, ScopeName: s.Scope}}
+			f := spanFinding(u, s, "")
+			f.Subject = cmp.Or(f.Subject, fn.Text)
 			switch {
 			case s.Kind == "" && s.Name != nil && inLoop(s):
 				f.Message = "The loop starts a span in each round."

@@ -37,16 +37,15 @@ var spanNotEnded = &Check{
 			if !notEnded(u, fn, s, helper) {
 				continue
 			}
-			message := "Some path to the end of the function does not end the span."
+			f := spanFinding(u, s, "Some path to the end of the function does not end the span.")
 			if len(s.Ends) == 0 {
-				message = "The span is never ended."
+				f.Message = "The span is never ended."
 			}
-			named := spanName(u, s)
-			subject := shown(u, named, s.Name)
-			if named != "" {
-				message = fmt.Sprintf("%s Its name is `%s`.", message, named)
+			if f.Names.SpanName != "" {
+				f.Message += fmt.Sprintf(" Its name is `%s`.", f.Names.SpanName)
 			}
-			p.At(u, s.Start, Finding{Subject: subject, Message: message, Names: Names{SpanName: named, ScopeName: s.Scope}, Fix: p.endSpan(u, fn, s)})
+			f.Fix = p.endSpan(u, fn, s)
+			p.At(u, s.Start, f)
 		}
 		if u.File.Language == syntax.Java && u.File.ImportsAny("io.opentelemetry") {
 			p.droppedScopes(u)

@@ -868,6 +868,7 @@ func (f *finder) addInstrument(call *syntax.Node, kind string, name, meter *synt
 	if i.Name == nil || f.Noop(i.Call) {
 		return i
 	}
+	i.Metric, _ = f.Known(name)
 	for p := i.Call.Parent; p != nil && p.Kind != syntax.Func && p.Kind != syntax.Block; p = p.Parent {
 		switch p.Kind {
 		case syntax.Assign:

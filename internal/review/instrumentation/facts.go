@@ -96,10 +96,11 @@ type Attribute struct {
 
 // Instrument is a call that creates a metric instrument.
 type Instrument struct {
-	Call *syntax.Node
-	Kind string // "counter", "updowncounter", "histogram", "gauge"
-	Name *syntax.Node
-	Unit *syntax.Node // nil if none is given
+	Call   *syntax.Node
+	Kind   string // "counter", "updowncounter", "histogram", "gauge"
+	Name   *syntax.Node
+	Metric string       // the name, "" if it is unknown
+	Unit   *syntax.Node // nil if none is given
 	// Opaque is set if some options are not visible, such as a spread or a variable of another file. They may contain a
 	// unit.
 	Opaque     bool
