@@ -147,10 +147,8 @@ var ofContext = regexp.MustCompile(`(Context|Request|Exchange)\b|^any$`)
 func withoutParent(u *instrumentation.Uses, s *instrumentation.Span) *syntax.Node {
 	switch u.File.Language {
 	case syntax.JavaScript, syntax.TypeScript:
-		if options := s.Start.Arg(1); options != nil && options.Kind == syntax.Object {
-			if root := options.Get("root"); root != nil && root.Kind == syntax.Bool && root.Text == "true" {
-				return root
-			}
+		if root := s.Start.Arg(1).Get("root"); root != nil && root.Kind == syntax.Bool && root.Text == "true" {
+			return root
 		}
 	case syntax.Java:
 		for n := s.Start; n != nil && n.Kind == syntax.Call; n, _ = n.Method() {

@@ -210,8 +210,8 @@ func exporterHeaders(u *instrumentation.Uses) iter.Seq2[*syntax.Node, *syntax.No
 					headers = n.Named("headers")
 				}
 			default:
-				if options := resolved(u, n.Arg(0)); exporterClass.MatchString(name(n)) && options != nil && options.Kind == syntax.Object {
-					headers = options.Get("headers")
+				if exporterClass.MatchString(name(n)) {
+					headers = resolved(u, n.Arg(0)).Get("headers")
 				}
 			}
 			if headers = resolved(u, headers); headers == nil {

@@ -88,17 +88,8 @@ func (j javaScript) start(n *syntax.Node) {
 	case instrumentKind(name) != "" && j.meter(recv):
 		i := j.addInstrument(n, instrumentKind(name), n.Arg(0), recv)
 		if options := j.value(n.Arg(1)); options != nil {
-			if options.Kind == syntax.Object {
-				i.Unit = options.Get("unit")
-				if advice := options.Get("advice"); advice != nil {
-					i.Boundaries = advice.Get("explicitBucketBoundaries")
-				}
-				for _, c := range options.Children {
-					i.Opaque = i.Opaque || c.Kind != syntax.Pair
-				}
-			} else {
-				i.Opaque = true
-			}
+			i.Unit, i.Boundaries = options.Get("unit"), options.Get("advice").Get("explicitBucketBoundaries")
+			i.Opaque = options.Kind != syntax.Object || slices.ContainsFunc(options.Children, func(c *syntax.Node) bool { return c.Kind != syntax.Pair })
 		}
 	}
 }
@@ -139,10 +130,9 @@ func (j javaScript) startSpan(n, recv *syntax.Node, name string) {
 		options = j.value(n.Arg(1))
 	}
 	if options != nil {
-		if options.Kind != syntax.Object || options.Get("name") == nil {
+		if s.Name = options.Get("name"); s.Name == nil {
 			return
 		}
-		s.Name = options.Get("name")
 	} else if s.Name.Kind == syntax.Func {
 		return
 	}
@@ -170,19 +160,13 @@ func (j javaScript) startSpan(n, recv *syntax.Node, name string) {
 			s.Context = args[2]
 		}
 	}
-	if options != nil && options.Kind == syntax.Object {
-		if options.Get("childOf") != nil || options.Get("tags") != nil || options.Get("references") != nil {
-			return // options of OpenTracing
-		}
-		if kind := options.Get("kind"); kind != nil {
-			if s.Kind = strings.ToLower(kind.Text); s.Kind == "internal" {
-				s.Kind = ""
-			}
-		}
-		if attributes := options.Get("attributes"); attributes != nil {
-			j.pairs(attributes, Attribute{On: OnSpan, Span: s})
-		}
+	if options.Get("childOf") != nil || options.Get("tags") != nil || options.Get("references") != nil {
+		return // options of OpenTracing
 	}
+	if kind := options.Get("kind"); kind != nil && !strings.EqualFold(kind.Text, "internal") {
+		s.Kind = strings.ToLower(kind.Text)
+	}
+	j.pairs(options.Get("attributes"), Attribute{On: OnSpan, Span: s})
 	escapes := s.Escapes
 	j.add(s)
 	if s.Body != nil && s.Body.Kind == syntax.Func {
@@ -241,10 +225,8 @@ func (j javaScript) construct(n *syntax.Node) {
 func (j javaScript) provided(n *syntax.Node, serviceName string) {
 	r := Resource{Node: n, Attributes: map[string]*syntax.Node{}, FromEnvironment: strings.HasPrefix(n.Callee().Text, "NodeSDK")}
 	options := j.value(n.Arg(0))
-	if options != nil && options.Kind == syntax.Object {
-		if detectors := options.Get("resourceDetectors"); detectors != nil && detectors.Kind == syntax.List {
-			r.Detectors = detectors.Children
-		}
+	if detectors := options.Get("resourceDetectors"); detectors != nil && detectors.Kind == syntax.List {
+		r.Detectors = detectors.Children
 	}
 	switch {
 	case options == nil:
@@ -289,9 +271,7 @@ func (j javaScript) call(n *syntax.Node) {
 		case "pino":
 			j.levelOption(n.Arg(0))
 		case "fastify":
-			if options := j.value(n.Arg(0)); options != nil && options.Kind == syntax.Object {
-				j.levelOption(options.Get("logger"))
-			}
+			j.levelOption(j.value(n.Arg(0)).Get("logger"))
 		}
 		return
 	}
@@ -325,9 +305,7 @@ func (j javaScript) call(n *syntax.Node) {
 			if s := record.Get("severityText"); s != nil {
 				l.Level, _ = logLevel(s.Text)
 			}
-			if a := record.Get("attributes"); a != nil {
-				j.pairs(a, Attribute{On: OnLog})
-			}
+			j.pairs(record.Get("attributes"), Attribute{On: OnLog})
 			j.Logs = append(j.Logs, l)
 		}
 	case "configure":
@@ -353,8 +331,4 @@ func (j javaScript) call(n *syntax.Node) {
 	}
 }
 
-func (j javaScript) levelOption(options *syntax.Node) {
-	if options = j.value(options); options != nil && options.Kind == syntax.Object {
-		j.level(options.Get("level"))
-	}
-}
+func (j javaScript) levelOption(options *syntax.Node) { j.level(j.value(options).Get("level")) }

@@ -577,8 +577,11 @@ func (n *Node) Params() []*Node {
 	return params
 }
 
-// Get returns the value of the Pair with this key in an Object, or nil.
+// Get returns the value of the Pair with this key in an Object, or nil. Other nodes, also nil, have no Pair.
 func (n *Node) Get(key string) *Node {
+	if n == nil || n.Kind != Object {
+		return nil
+	}
 	n.count(len(n.Children) / 8)
 	for _, c := range n.Children {
 		if c.Kind == Pair && c.Children[0].Kind == String && c.Children[0].Text == key {
