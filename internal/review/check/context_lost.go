@@ -119,15 +119,10 @@ func atHand(u *instrumentation.Uses, n *syntax.Node) string {
 		if p.Text == "_" || p.Text == "" {
 			continue
 		}
+		getter, ok := goContexts[p.Type]
 		switch {
-		case p.Type == "context.Context":
-			return p.Text
-		case u.File.Language == syntax.Go && p.Type == "*http.Request":
-			return p.Text + ".Context()"
-		case u.File.Language == syntax.Go && p.Type == "*gin.Context":
-			return p.Text + ".Request.Context()"
-		case u.File.Language == syntax.Go && p.Type == "echo.Context":
-			return p.Text + ".Request().Context()"
+		case ok && u.File.Language == syntax.Go:
+			return p.Text + getter
 		case u.File.Language != syntax.Go && (contextParams[p.Text] && (p.Type == "" || ofContext.MatchString(p.Type)) || p.Type == "Context"):
 			return p.Text
 		case u.File.Language == syntax.Java && (p.Type == "HttpServletRequest" || p.Type == "ServerWebExchange"):
@@ -135,6 +130,11 @@ func atHand(u *instrumentation.Uses, n *syntax.Node) string {
 		}
 	}
 	return ""
+}
+
+// goContexts maps types of parameters in Go to the code that gets the context of a parameter.
+var goContexts = map[string]string{
+	"context.Context": "", "*http.Request": ".Context()", "*gin.Context": ".Request.Context()", "echo.Context": ".Request().Context()",
 }
 
 // contextParams are names of parameters that hold a context, or a request whose context is the current context.

@@ -20,14 +20,10 @@ func unitOf(text string) string {
 	if slices.Contains(w, "per") { // attempts per request
 		return ""
 	}
-	for i := len(w) - 1; i >= 0; i-- {
-		l := strings.ToLower(w[i])
-		if l == "total" || l == "sum" || l == "count" {
-			continue
-		}
-		return unitWords[l]
+	for len(w) > 0 && setOf("total sum count")[last(w)] {
+		w = w[:len(w)-1]
 	}
-	return ""
+	return unitWords[last(w)]
 }
 
 // setUnit returns the edit that gives an instrument a unit. It returns nil for code of another form.

@@ -60,13 +60,7 @@ var spanNameDynamic = &Check{
 				report(s.Name, s)
 			}
 		}
-		for _, name := range u.Renames {
-			report(name, nil)
-		}
-		for _, name := range namesForWrappers(u) {
-			report(name, nil)
-		}
-		for _, name := range formattedNames(u) {
+		for _, name := range slices.Concat(u.Renames, namesForWrappers(u), formattedNames(u)) {
 			report(name, nil)
 		}
 	},

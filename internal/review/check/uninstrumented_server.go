@@ -496,17 +496,10 @@ func (i *instrumentedProject) covers(library, kind string) bool {
 	if kind == "http server" {
 		words = append(words, "@opentelemetry/instrumentation-http") // for all servers of Node.js
 	}
-	for _, l := range i.libraries {
-		if l == strings.ToLower(library) || strings.HasSuffix(l, "/"+strings.ToLower(library)) {
-			return true
-		}
-		for _, w := range words {
-			if strings.Contains(l, w) {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(i.libraries, func(l string) bool {
+		return l == strings.ToLower(library) || strings.HasSuffix(l, "/"+strings.ToLower(library)) ||
+			slices.ContainsFunc(words, func(w string) bool { return strings.Contains(l, w) })
+	})
 }
 
 // libraryWords returns the words that the instrumentation of a library may have in its name.
