@@ -89,8 +89,7 @@ var logDebugProduction = &Check{
 						levelArguments(f, service, name.Value, report)
 					}
 				}
-			}
-			if f.Kind == configfile.HelmValues {
+			case configfile.HelmValues:
 				configfile.Walk(f.YAML, func(above []string, key, value *yaml.Node) {
 					name := strings.ToLower(strings.ReplaceAll(key.Value, "_", ""))
 					if ofCollector(f, above) {

@@ -119,19 +119,8 @@ var volatileDetectors = map[string]string{
 // detectorName returns the name of a detector: a function, a class, or the receiver of X.get().
 func detectorName(n *syntax.Node) string {
 	for range 3 {
-		switch n.Kind {
-		case syntax.Name:
-			return n.Text
-		case syntax.Member:
-			if n.Text == "get" || n.Text == "create" {
-				n = n.Children[0]
-				continue
-			}
-			return n.Text
-		case syntax.Call, syntax.New:
-			n = n.Callee()
-		default:
-			return ""
+		if n.Kind == syntax.Call || n.Kind == syntax.New || n.Kind == syntax.Member && (n.Text == "get" || n.Text == "create") {
+			n = n.Children[0]
 		}
 	}
 	if n.Kind == syntax.Name || n.Kind == syntax.Member {

@@ -72,25 +72,19 @@ func (p *Pass) secretsInEnvironment(f *configfile.File) {
 		least = 16 // mostly for development, with made-up passwords
 	}
 	for _, v := range f.Environment {
-		if !v.Literal {
-			if strings.HasSuffix(v.Name, "_HEADERS") && strings.HasPrefix(v.Name, "OTEL_") && secretInHeaders(v.Value) {
-				p.secret(f, v.Service, v.Name, v.Start, v.End, nil)
-			}
-			continue
-		}
 		switch {
 		case strings.HasSuffix(v.Name, "_HEADERS") && strings.HasPrefix(v.Name, "OTEL_"):
 			if !secretInHeaders(v.Value) {
 				continue
 			}
-		case sensitive.PublicName(v.Name), f.Kind == configfile.Compose && localDatabase(f, v):
+		case !v.Literal, sensitive.PublicName(v.Name), f.Kind == configfile.Compose && localDatabase(f, v):
 			continue
 		case sensitive.CredentialName(v.Name) && secretValue(v.Value, least), secretInURL(v.Value), secretInConnection(v.Value), knownCredential(v.Value):
 		default:
 			continue
 		}
 		var fix []Edit
-		if f.Kind == configfile.Compose && !notProduction.MatchString(f.Path) { // development environments may not set the variable
+		if f.Kind == configfile.Compose && v.Literal && !notProduction.MatchString(f.Path) { // development environments may not set the variable
 			fix = []Edit{{Start: v.Start, End: v.End, Text: "${" + v.Name + "}"}}
 		}
 		p.secret(f, v.Service, v.Name, v.Start, v.End, fix)
