@@ -20,6 +20,7 @@ import (
 	"golang.org/x/mod/modfile"
 	"golang.org/x/mod/semver"
 
+	"assay/internal/lists"
 	"assay/internal/review/patch"
 	"assay/internal/review/syntax"
 )
@@ -827,35 +828,34 @@ func (r *goRewriter) statement(list []ast.Stmt) (lines []string, n int) {
 		if lines, ok := r.chain(s.X); ok {
 			return lines, 1
 		}
-		if c, name := r.call(s.X); c != nil {
-			if row := goRows[name]; row.stmt != nil {
-				if lines, ok := row.stmt(r, c); ok {
-					r.markName(c.Fun)
-					return lines, 1
-				}
-				r.fail(c, "%s is used in a way that no table knows.", r.brief(c.Fun))
-				return nil, 0
+		c, name := r.call(s.X)
+		if row := goRows[name]; row.isStatement() {
+			if lines, ok := r.called(c, row); ok {
+				r.markName(c.Fun)
+				return lines, 1
 			}
+			r.fail(c, "%s is used in a way that no table knows.", r.brief(c.Fun))
 		}
 	case *ast.DeferStmt:
-		if c, name := r.call(s.Call); c != nil && goRows[name].stmt != nil && goRows[name].to == "" {
-			if lines, ok := goRows[name].stmt(r, c); ok && len(lines) == 1 && !strings.HasPrefix(lines[0], "if ") {
+		c, name := r.call(s.Call)
+		if row := goRows[name]; row.isStatement() && row.to == "" {
+			if lines, ok := r.called(c, row); ok && len(lines) == 1 && !strings.HasPrefix(lines[0], "if ") {
 				r.markName(c.Fun)
 				return []string{"defer " + lines[0]}, 1
 			}
 			r.fail(c, "%s is deferred in a way that no table knows.", r.brief(c.Fun))
-			return nil, 0
 		}
 	case *ast.AssignStmt:
 		if len(s.Rhs) != 1 {
 			return nil, 0
 		}
-		if c, name := r.call(s.Rhs[0]); c != nil && goRows[name].assign != nil {
-			if lines, n := goRows[name].assign(r, s, c, list[1:]); n > 0 {
+		c, name := r.call(s.Rhs[0])
+		if row := goRows[name]; row.assign != nil || row.call != nil {
+			if lines, n := r.assign(s, c, row, list[1:]); n > 0 {
 				r.markName(c.Fun)
 				return lines, n
 			}
-			if goRows[name].to == "" {
+			if row.to == "" {
 				r.fail(c, "%s is assigned in a way that no table knows.", r.brief(c.Fun))
 			}
 			return nil, 0
@@ -871,7 +871,7 @@ func (r *goRewriter) statement(list []ast.Stmt) (lines []string, n int) {
 			return r.setOptions(name, r.appended(s))
 		}
 		if len(s.Lhs) == 1 && r.unneeded[r.defined(s.Lhs[0])] {
-			if _, name := r.call(s.Rhs[0]); name == "ot.GlobalTracer" {
+			if name == "ot.GlobalTracer" {
 				r.mark(s)
 				return nil, 1
 			}
@@ -895,11 +895,8 @@ func (r *goRewriter) statement(list []ast.Stmt) (lines []string, n int) {
 		if len(s.Results) != 1 {
 			return nil, 0
 		}
-		if c, name := r.call(s.Results[0]); c != nil {
-			row := goRows[name]
-			if !row.returns() {
-				return nil, 0
-			}
+		c, name := r.call(s.Results[0])
+		if row := goRows[name]; row.call != nil {
 			if lines, ok := r.returned(c, row); ok {
 				r.markName(c.Fun)
 				return lines, 1
@@ -911,8 +908,8 @@ func (r *goRewriter) statement(list []ast.Stmt) (lines []string, n int) {
 		if !ok || len(init.Rhs) != 1 || s.Else != nil {
 			return nil, 0
 		}
-		if c, name := r.call(init.Rhs[0]); c != nil && goRows[name].noError != nil && len(init.Lhs) == 1 && r.isError(s.Cond, init.Lhs[0]) {
-			if text, ok := goRows[name].noError(r, c); ok {
+		if c, name := r.call(init.Rhs[0]); goRows[name].old == "err" && len(init.Lhs) == 1 && r.isError(s.Cond, init.Lhs[0]) {
+			if text, ok := goRows[name].call(r, c); ok {
 				r.markName(c.Fun)
 				r.mark(s.Body)
 				return []string{text}, 1
@@ -923,18 +920,69 @@ func (r *goRewriter) statement(list []ast.Stmt) (lines []string, n int) {
 	return nil, 0
 }
 
+// called returns the lines that replace a call that is a statement.
+func (r *goRewriter) called(c *ast.CallExpr, row goRow) ([]string, bool) {
+	if row.stmt != nil {
+		return row.stmt(r, c)
+	}
+	text, ok := row.call(r, c)
+	return []string{text}, ok
+}
+
+// assign returns the lines that replace an assignment of the results of a call, as goRow.assign does.
+func (r *goRewriter) assign(s *ast.AssignStmt, c *ast.CallExpr, row goRow, rest []ast.Stmt) ([]string, int) {
+	if row.assign != nil {
+		return row.assign(r, s, c, rest)
+	}
+	old := strings.Split(row.old, ", ")
+	if len(s.Lhs) != len(old) {
+		return nil, 0
+	}
+	text, ok := row.call(r, c)
+	if !ok {
+		return nil, 0
+	}
+	left := renamed(row.new, func(name string) string { return r.text(s.Lhs[slices.Index(old, name)]) })
+	if left != "" {
+		text = left + " " + s.Tok.String() + " " + text
+	}
+	if !row.losesError() {
+		return []string{text}, 1
+	}
+	err := s.Lhs[len(old)-1]
+	n := r.errorTest(err, s, rest)
+	switch {
+	case n > 0 || isBlank(err):
+		return []string{text}, 1 + n
+	case left == "":
+		return []string{text, fmt.Sprintf("%s %s error(nil)", r.text(err), s.Tok)}, 1
+	}
+	return []string{left + ", " + r.text(err) + strings.TrimPrefix(text, left) + ", error(nil)"}, 1
+}
+
 // returned returns the lines that replace a return of the results of a call.
 func (r *goRewriter) returned(c *ast.CallExpr, row goRow) ([]string, bool) {
+	text, ok := row.call(r, c)
+	free := func(name string) string { return r.free(c, name) }
 	switch {
-	case row.ret != nil:
-		return row.ret(r, c)
-	case row.noError != nil:
-		text, ok := row.noError(r, c)
+	case row.old == row.new:
+		return []string{"return " + text}, ok
+	case row.new == "":
 		return []string{text, "return nil"}, ok
+	case row.losesError():
+		return []string{"return " + text + ", nil"}, ok
 	}
-	text, ok := row.start(r, c)
-	name := r.free(c, "span")
-	return []string{"_, " + name + " := " + text, "return " + name}, ok
+	return []string{renamed(row.new, free) + " := " + text, "return " + renamed(row.old, free)}, ok
+}
+
+// renamed returns a list of results with other names, except for the blank ones.
+func renamed(results string, name func(string) string) string {
+	return strings.Join(lists.Map(strings.Split(results, ", "), func(result string) string {
+		if result == "_" || result == "" {
+			return result
+		}
+		return name(result)
+	}), ", ")
 }
 
 // free returns a variable name, based on name, that the function around a node does not use.
@@ -962,10 +1010,10 @@ func (r *goRewriter) valueSpec(v *ast.ValueSpec) (string, bool) {
 		return "", false
 	}
 	c, name := r.call(v.Values[0])
-	if c == nil || goRows[name].start == nil {
+	if c == nil || goRows[name].old != "span" {
 		return "", false
 	}
-	text, ok := goRows[name].start(r, c)
+	text, ok := goRows[name].call(r, c)
 	if !ok {
 		return r.fail(c, "%s has an option that no table knows.", r.brief(c.Fun))
 	}
@@ -1016,7 +1064,7 @@ func (r *goRewriter) expression(e ast.Expr) (string, bool) {
 		case row.to != "" && !row.value:
 			r.markName(e.Fun)
 			return r.fill(row.to, e), true
-		case row.start != nil || row.stmt != nil || row.assign != nil:
+		case row.call != nil || row.stmt != nil || row.assign != nil:
 			r.fail(e, "%s is part of an expression here: no table knows that form.", r.brief(e.Fun))
 		}
 	case *ast.StarExpr:

@@ -143,9 +143,9 @@ func (r *goRewriter) note(n ast.Node, text string) {
 
 const jaegerPropagation = "Requests carry traceparent instead of uber-trace-id. Add the propagator of go.opentelemetry.io/contrib/propagators/jaeger if peers still need the old header."
 
-// jaegerSetupOf returns the setup for a method call on a configuration, or nil if a part is in no table.
-func (r *goRewriter) jaegerSetupOf(c *ast.CallExpr) *jaegerSetup {
-	for _, o := range c.Args {
+// jaegerSetupOf returns the setup for a method call with options on a configuration, or nil if a part is in no table.
+func (r *goRewriter) jaegerSetupOf(c *ast.CallExpr, options []ast.Expr) *jaegerSetup {
+	for _, o := range options {
 		switch call, name := r.call(o); {
 		case name == "jaegercfg.Logger", name == "jaegercfg.Gen128Bit",
 			name == "jaegercfg.Metrics" && len(call.Args) == 1 && r.symbol(call.Args[0]) == "jaegermetrics.NullFactory":
@@ -163,39 +163,27 @@ func (r *goRewriter) jaegerSetupOf(c *ast.CallExpr) *jaegerSetup {
 }
 
 func (r *goRewriter) newTracer(c *ast.CallExpr, setup *jaegerSetup) string {
+	if setup == nil {
+		return ""
+	}
 	r.note(c, jaegerPropagation)
 	return r.helper("newTracer") + "(" + strings.Join(append([]string{setup.service}, setup.options...), ", ") + ")"
 }
 
-func jaegerNewTracer(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, _ []ast.Stmt) ([]string, int) {
-	setup := r.jaegerSetupOf(c)
-	if setup == nil || len(s.Lhs) != 3 {
-		return nil, 0
-	}
-	return []string{fmt.Sprintf("%s, %s, %s %s %s", r.text(s.Lhs[0]), r.text(s.Lhs[1]), r.text(s.Lhs[2]), s.Tok, r.newTracer(c, setup))}, 1
+func jaegerNewTracer(r *goRewriter, c *ast.CallExpr) (string, bool) {
+	setup := r.jaegerSetupOf(c, c.Args)
+	return r.newTracer(c, setup), setup != nil
 }
 
-func jaegerReturn(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
-	setup := r.jaegerSetupOf(c)
-	if setup == nil {
-		return nil, false
+func jaegerInitGlobal(r *goRewriter, c *ast.CallExpr) (string, bool) {
+	if len(c.Args) == 0 {
+		return "", false
 	}
-	return []string{"return " + r.newTracer(c, setup)}, true
-}
-
-func jaegerInitGlobal(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, _ []ast.Stmt) ([]string, int) {
-	if len(c.Args) == 0 || len(s.Lhs) != 2 {
-		return nil, 0
+	setup := r.jaegerSetupOf(c, c.Args[1:])
+	if setup != nil {
+		setup.service = r.text(c.Args[0])
 	}
-	all := c.Args
-	c.Args = all[1:]
-	setup := r.jaegerSetupOf(c)
-	c.Args = all
-	if setup == nil {
-		return nil, 0
-	}
-	setup.service = r.text(all[0])
-	return []string{fmt.Sprintf("_, %s, %s %s %s", r.text(s.Lhs[0]), r.text(s.Lhs[1]), s.Tok, r.newTracer(c, setup))}, 1
+	return r.newTracer(c, setup), setup != nil
 }
 
 // jaegerFromEnv removes cfg, err := config.FromEnv(), the error test after it, and the assignments of the service name

@@ -92,7 +92,7 @@ func (r *goRewriter) findOptions(def ast.Expr, list []ast.Expr) {
 				return
 			}
 		case *ast.CallExpr:
-			if row := goRows[r.symbol(p.Fun)]; p.Ellipsis.IsValid() && (row.start != nil || row.ret != nil) {
+			if row := goRows[r.symbol(p.Fun)]; p.Ellipsis.IsValid() && row.starts() {
 				continue
 			}
 			if s, ok := r.parents[p].(*ast.AssignStmt); !ok || r.appended(s) == nil || p.Args[0] != ast.Expr(id) {
@@ -225,7 +225,7 @@ func (r *goRewriter) hoist(list []ast.Stmt) {
 	for _, s := range list {
 		if a, ok := s.(*ast.AssignStmt); ok && len(a.Rhs) == 1 {
 			c, name := r.call(a.Rhs[0])
-			if row := goRows[name]; c == nil || row.start == nil && !strings.Contains(name, ".StartSpanFromContext") {
+			if row := goRows[name]; c == nil || !row.starts() {
 				continue
 			}
 			if o := r.object(a.Lhs[0]); o != nil {
@@ -498,34 +498,6 @@ func startSpan(r *goRewriter, c *ast.CallExpr) (string, bool) {
 		parent = fmt.Sprintf("%s.ContextWithSpan(%s.Background(), %s)", r.use("trace"), r.use("context"), r.text(method(c)))
 	}
 	return r.started(c, tracer(), parent, c.Args[0], c.Args[1:])
-}
-
-func assignStart(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, _ []ast.Stmt) ([]string, int) {
-	if len(s.Lhs) != 1 {
-		return nil, 0
-	}
-	text, ok := startSpan(r, c)
-	if !ok {
-		return nil, 0
-	}
-	return []string{fmt.Sprintf("_, %s %s %s", r.text(s.Lhs[0]), s.Tok, text)}, 1
-}
-
-func assignStartFromContext(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, _ []ast.Stmt) ([]string, int) {
-	if len(s.Lhs) != 2 {
-		return nil, 0
-	}
-	text, ok := startFromContext(r, c)
-	if !ok {
-		return nil, 0
-	}
-	return []string{fmt.Sprintf("%s, %s %s %s", r.text(s.Lhs[1]), r.text(s.Lhs[0]), s.Tok, text)}, 1
-}
-
-func returnStartFromContext(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
-	text, ok := startFromContext(r, c)
-	ctx, span := r.free(c, "ctx"), r.free(c, "span")
-	return []string{ctx + ", " + span + " := " + text, "return " + span + ", " + ctx}, ok
 }
 
 func startFromContext(r *goRewriter, c *ast.CallExpr) (string, bool) {
@@ -989,36 +961,10 @@ func inject(r *goRewriter, c *ast.CallExpr) (string, bool) {
 	return fmt.Sprintf("%s.GetTextMapPropagator().Inject(%s, %s)", r.use("otel"), r.text(args[0]), to), ok
 }
 
-// single converts a rewrite to one line to the rewrite of a statement.
-func single(line func(*goRewriter, *ast.CallExpr) (string, bool)) func(*goRewriter, *ast.CallExpr) ([]string, bool) {
-	return func(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
-		text, ok := line(r, c)
-		return []string{text}, ok
-	}
-}
-
-// assignInject rewrites err := tracer.Inject(...) and the error test after it.
-func assignInject(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, rest []ast.Stmt) ([]string, int) {
-	if len(s.Lhs) != 1 {
-		return nil, 0
-	}
-	text, ok := inject(r, c)
-	if !ok {
-		return nil, 0
-	}
-	if isBlank(s.Lhs[0]) {
-		return []string{text}, 1
-	}
-	if n := r.errorTest(s.Lhs[0], s, rest); n > 0 {
-		return []string{text}, 1 + n
-	}
-	return []string{text, fmt.Sprintf("%s %s error(nil)", r.text(s.Lhs[0]), s.Tok)}, 1
-}
-
 // errorTest returns 1 if the next statement tests an error and no other statement uses it, otherwise 0.
 func (r *goRewriter) errorTest(err ast.Expr, def *ast.AssignStmt, rest []ast.Stmt) int {
 	o := r.object(err)
-	if o == nil || len(rest) == 0 || r.info.Defs[err.(*ast.Ident)] == nil || !r.isErrorTest(rest[0], err) {
+	if o == nil || len(rest) == 0 || r.defined(err) == nil || !r.isErrorTest(rest[0], err) {
 		return 0
 	}
 	start, end := def.Pos(), rest[0].End()
@@ -1038,33 +984,4 @@ func extract(r *goRewriter, c *ast.CallExpr) (string, bool) {
 	}
 	from, ok := r.carrier(args[0])
 	return fmt.Sprintf("%s.GetTextMapPropagator().Extract(%s.Background(), %s)", r.use("otel"), r.use("context"), from), ok
-}
-
-func returnExtract(r *goRewriter, c *ast.CallExpr) ([]string, bool) {
-	text, ok := extract(r, c)
-	return []string{"return " + text + ", nil"}, ok
-}
-
-// assignExtract rewrites sc, err := tracer.Extract(...) and the error test after it. The span context becomes a
-// context.
-func assignExtract(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, rest []ast.Stmt) ([]string, int) {
-	if len(s.Lhs) != 2 {
-		return nil, 0
-	}
-	text, ok := extract(r, c)
-	if !ok {
-		return nil, 0
-	}
-	left := r.text(s.Lhs[0])
-	switch {
-	case isBlank(s.Lhs[1]):
-		return []string{fmt.Sprintf("%s %s %s", left, s.Tok, text)}, 1
-	default:
-		if id, ok := s.Lhs[1].(*ast.Ident); ok && s.Tok == token.DEFINE {
-			if n := r.errorTest(id, s, rest); n > 0 {
-				return []string{fmt.Sprintf("%s := %s", left, text)}, 1 + n
-			}
-		}
-		return []string{fmt.Sprintf("%s, %s %s %s, error(nil)", left, r.text(s.Lhs[1]), s.Tok, text)}, 1
-	}
 }

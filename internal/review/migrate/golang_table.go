@@ -86,24 +86,30 @@ type goRow struct {
 	to    string // the template of the new expression, see goRewriter.fill; the functions below have precedence
 	value bool   // a type, constant or variable, not a function
 	plain bool   // the new value has a type outside of the library, such as context.Context
-	// start returns a call that returns a context and a span, for a call that returns a span.
-	start func(*goRewriter, *ast.CallExpr) (string, bool)
+	// call returns a call whose results are new, for a call whose results are old: names, separated by commas. An error
+	// that new lacks is always nil.
+	call     func(*goRewriter, *ast.CallExpr) (string, bool)
+	old, new string
 	// stmt returns the lines for a call that is a statement.
 	stmt func(*goRewriter, *ast.CallExpr) ([]string, bool)
-	// ret returns the lines that return the results of a call.
-	ret func(*goRewriter, *ast.CallExpr) ([]string, bool)
 	// assign returns the lines for an assignment, and the number of statements that they replace: the assignment and
 	// statements after it that belong to it.
-	assign func(*goRewriter, *ast.AssignStmt, *ast.CallExpr, []ast.Stmt) ([]string, int)
-	// noError returns the statement for a call whose error is only tested. The new call returns no error.
-	noError func(*goRewriter, *ast.CallExpr) (string, bool)
+	assign  func(*goRewriter, *ast.AssignStmt, *ast.CallExpr, []ast.Stmt) ([]string, int)
 	expr    func(*goRewriter, *ast.CallExpr) (string, bool)
 	literal func(*goRewriter, *ast.CompositeLit) (string, bool)
 	doc     string // the target in the documentation, if it is not to
 }
 
-// returns reports whether the row has a replacement for a return of the call's results.
-func (r *goRow) returns() bool { return r.ret != nil || r.noError != nil || r.start != nil }
+// starts reports whether the row is for a call that starts a span.
+func (r *goRow) starts() bool { return strings.HasPrefix(r.old, "span") }
+
+// isStatement reports whether the row has a replacement for a call that is a statement.
+func (r *goRow) isStatement() bool { return r.stmt != nil || r.old == "err" }
+
+// losesError reports whether the new call returns no error, in contrast to the old one.
+func (r *goRow) losesError() bool {
+	return strings.HasSuffix(r.old, "err") && !strings.HasSuffix(r.new, "err")
+}
 
 // goPointers maps types to the replacement of pointers to them.
 var goPointers = map[string]string{
@@ -118,13 +124,13 @@ var goPointers = map[string]string{
 var goRows map[string]goRow
 
 func init() { //nolint:gochecknoinits // breaks the cycle of initialization
-	start := goRow{start: startSpan, assign: assignStart, doc: "`otel.Tracer(scope).Start(parent, name, options)`"}
-	fromContext := goRow{assign: assignStartFromContext, ret: returnStartFromContext, doc: "`otel.Tracer(scope).Start(ctx, name, options)`, results swapped"}
+	start := goRow{call: startSpan, old: "span", new: "_, span", doc: "`otel.Tracer(scope).Start(parent, name, options)`"}
+	fromContext := goRow{call: startFromContext, old: "span, ctx", new: "ctx, span", doc: "`otel.Tracer(scope).Start(ctx, name, options)`, results swapped"}
 	setTag := goRow{stmt: setTag, doc: "`span.SetAttributes`, or by key: `span.SetStatus`, `span.SetName`, the kind of the span"}
 	setExt := goRow{stmt: setExtTag, doc: "as `span.SetTag`"}
 	setKind := goRow{stmt: setLateKind, doc: "`trace.WithSpanKind` of the start, if both are in one block"}
-	inject := goRow{stmt: single(inject), assign: assignInject, noError: inject, doc: "`otel.GetTextMapPropagator().Inject(ctx, carrier)`"}
-	extract := goRow{assign: assignExtract, ret: returnExtract, doc: "`otel.GetTextMapPropagator().Extract(context.Background(), carrier)`"}
+	inject := goRow{call: inject, old: "err", doc: "`otel.GetTextMapPropagator().Inject(ctx, carrier)`"}
+	extract := goRow{call: extract, old: "ctx, err", new: "ctx", doc: "`otel.GetTextMapPropagator().Extract(context.Background(), carrier)`"}
 	goRows = map[string]goRow{
 		// OpenTracing
 		"ot.Span":                           {to: "@trace.Span", value: true},
@@ -164,8 +170,8 @@ func init() { //nolint:gochecknoinits // breaks the cycle of initialization
 		"otext.BoolTagName.Set":             setExt,
 		"otext.LogError":                    {stmt: logError, doc: "`span.RecordError(err)` and `span.SetStatus(codes.Error, err.Error())`"},
 		// Jaeger client
-		"jaegercfg.Configuration.NewTracer":        {assign: jaegerNewTracer, ret: jaegerReturn, doc: "`newTracer(service, options)`, a new function: SDK, OTLP exporter, W3C propagation"},
-		"jaegercfg.Configuration.InitGlobalTracer": {assign: jaegerInitGlobal, doc: "`newTracer(service, options)`"},
+		"jaegercfg.Configuration.NewTracer":        {call: jaegerNewTracer, old: "tracer, closer, err", new: "tracer, closer, err", doc: "`newTracer(service, options)`, a new function: SDK, OTLP exporter, W3C propagation"},
+		"jaegercfg.Configuration.InitGlobalTracer": {call: jaegerInitGlobal, old: "closer, err", new: "_, closer, err", doc: "`newTracer(service, options)`"},
 		"jaegercfg.FromEnv":                        {assign: jaegerFromEnv, doc: "nothing: the SDK reads `OTEL_*` variables"},
 		// OpenCensus
 		"oc.Span":                      {to: "@trace.Span", value: true},
@@ -209,11 +215,11 @@ func init() { //nolint:gochecknoinits // breaks the cycle of initialization
 		"zipkinhttp.NewReporter":             {assign: zipkinReporter, doc: "nothing: the setup of the tracer has an OTLP exporter"},
 		"zipkinrep.Reporter.Close":           {stmt: zipkinClose, doc: "`stopTracing()`"},
 		"zipkin.NewEndpoint":                 {assign: zipkinEndpoint, doc: "the service of the setup"},
-		"zipkin.NewTracer":                   {assign: zipkinNewTracer, doc: "`newServiceTracer(service)`, a new function: SDK, OTLP exporter, W3C propagation"},
+		"zipkin.NewTracer":                   {call: zipkinNewTracer, old: "tracer, err", new: "tracer, err", doc: "`newServiceTracer(service)`, a new function: SDK, OTLP exporter, W3C propagation"},
 		"zipkin.Tracer.StartSpan":            start,
 		"zipkin.Tracer.StartSpanFromContext": fromContext,
 		"zipkin.Tracer.Extract":              {expr: zipkinExtract, plain: true, doc: "`otel.GetTextMapPropagator().Extract(context.Background(), carrier)`"},
-		"b3.InjectHTTP()":                    {stmt: single(zipkinInject), assign: zipkinAssignInject, noError: zipkinInject, doc: "`otel.GetTextMapPropagator().Inject(ctx, carrier)`"},
+		"b3.InjectHTTP()":                    {call: zipkinInject, old: "err", doc: "`otel.GetTextMapPropagator().Inject(ctx, carrier)`"},
 		"zipkin.SpanFromContext":             {to: "@trace.SpanFromContext($0)"},
 		"zipkin.SpanOrNoopFromContext":       {to: "@trace.SpanFromContext($0)"},
 		"zipkin.NewContext":                  {to: "@trace.ContextWithSpan($0, $1)"},

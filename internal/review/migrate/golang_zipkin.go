@@ -68,9 +68,9 @@ func zipkinEndpoint(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, rest []as
 	return nil, n
 }
 
-func zipkinNewTracer(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, _ []ast.Stmt) ([]string, int) {
-	if len(s.Lhs) != 2 || len(c.Args) == 0 || !simple(c.Args[0]) {
-		return nil, 0
+func zipkinNewTracer(r *goRewriter, c *ast.CallExpr) (string, bool) {
+	if len(c.Args) == 0 || !simple(c.Args[0]) {
+		return "", false
 	}
 	service := ""
 	for _, o := range c.Args[1:] {
@@ -79,21 +79,20 @@ func zipkinNewTracer(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, _ []ast.
 		case "zipkin.WithLocalEndpoint":
 			setup := r.configs[r.object(option.Args[0])]
 			if setup == nil {
-				return nil, 0
+				return "", false
 			}
 			service = setup.service
 		case "zipkin.WithSharedSpans", "zipkin.WithTraceID128Bit": // no counterpart is needed
 		default:
-			r.fail(o, "%s is in no table as an option of the tracer.", r.brief(o))
-			return nil, 0
+			return r.fail(o, "%s is in no table as an option of the tracer.", r.brief(o))
 		}
 		r.mark(o)
 	}
 	if service == "" {
-		return nil, 0
+		return "", false
 	}
 	r.note(c, "Requests carry traceparent instead of B3 headers. Add the propagator of go.opentelemetry.io/contrib/propagators/b3 if peers still need them.")
-	return []string{fmt.Sprintf("%s, %s %s %s(%s)", r.text(s.Lhs[0]), r.text(s.Lhs[1]), s.Tok, r.helper("newServiceTracer"), service)}, 1
+	return r.helper("newServiceTracer") + "(" + service + ")", true
 }
 
 // zipkinExtract rewrites tracer.Extract(b3.ExtractHTTP(request)).
@@ -114,15 +113,4 @@ func zipkinInject(r *goRewriter, c *ast.CallExpr) (string, bool) {
 	}
 	r.markName(to.Fun)
 	return fmt.Sprintf("%s.GetTextMapPropagator().Inject(%s, %s.HeaderCarrier(%s.Header))", r.use("otel"), r.text(c.Args[0]), r.use("propagation"), r.text(to.Args[0])), true
-}
-
-func zipkinAssignInject(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, _ []ast.Stmt) ([]string, int) {
-	if len(s.Lhs) != 1 || !isBlank(s.Lhs[0]) {
-		return nil, 0
-	}
-	text, ok := zipkinInject(r, c)
-	if !ok {
-		return nil, 0
-	}
-	return []string{text}, 1
 }
