@@ -12,6 +12,7 @@ import (
 	"go/types"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -1140,59 +1141,42 @@ func isStruct(t types.Type) bool {
 	return ok
 }
 
+// goPlaceholder matches a placeholder of a template.
+var goPlaceholder = regexp.MustCompile(`@\w+|\$(?:scope|[x*\d])`)
+
 // fill fills in a template: @name is a package, $0 to $9 are arguments, $* all arguments, $x the receiver, $scope the
 // instrumentation scope.
 func (r *goRewriter) fill(template string, e ast.Expr) string {
-	var b strings.Builder
-	for i := 0; i < len(template); i++ {
-		rest := template[i+1:]
-		switch c := template[i]; {
-		case c == '@':
-			n := strings.IndexByte(rest, '.')
-			b.WriteString(r.use(rest[:n]))
-			i += n
-		case c == '$' && strings.HasPrefix(rest, "scope"):
-			b.WriteString(r.scope())
-			i += len("scope")
-		case c == '$':
-			i++
-			switch call, _ := e.(*ast.CallExpr); {
-			case rest[0] == '*':
-				for k, a := range call.Args {
-					if k > 0 {
-						b.WriteString(", ")
-					}
-					b.WriteString(r.text(a))
-				}
-				if call.Ellipsis.IsValid() {
-					b.WriteString("...")
-				}
-			case rest[0] == 'x' && call == nil:
-				b.WriteString(r.receiver(e))
-			case rest[0] == 'x':
-				b.WriteString(r.receiver(call.Fun))
-			default:
-				b.WriteString(r.arg(call, int(rest[0]-'0')))
+	call, _ := e.(*ast.CallExpr)
+	if call != nil {
+		e = call.Fun
+	}
+	return goPlaceholder.ReplaceAllStringFunc(template, func(p string) string {
+		switch {
+		case p[0] == '@':
+			return r.use(p[1:])
+		case p == "$scope":
+			return r.scope()
+		case p == "$*":
+			return r.list(call, 0)
+		case p == "$x":
+			if s, ok := ast.Unparen(e).(*ast.SelectorExpr); ok {
+				return r.text(s.X)
 			}
-		default:
-			b.WriteByte(c)
+		case int(p[1]-'0') < len(call.Args):
+			return r.text(call.Args[p[1]-'0'])
 		}
-	}
-	return b.String()
-}
-
-func (r *goRewriter) receiver(e ast.Expr) string {
-	if s, ok := ast.Unparen(e).(*ast.SelectorExpr); ok {
-		return r.text(s.X)
-	}
-	return ""
-}
-
-func (r *goRewriter) arg(c *ast.CallExpr, i int) string {
-	if i >= len(c.Args) {
 		return ""
+	})
+}
+
+// list returns the new source of the arguments of a call from an index.
+func (r *goRewriter) list(c *ast.CallExpr, from int) string {
+	text := strings.Join(lists.Map(c.Args[from:], func(e ast.Expr) string { return r.text(e) }), ", ")
+	if c.Ellipsis.IsValid() {
+		text += "..."
 	}
-	return r.text(c.Args[i])
+	return text
 }
 
 // scope returns the name of the instrumentation scope: the path of the package.

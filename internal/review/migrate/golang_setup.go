@@ -379,7 +379,7 @@ func (u *goUnit) declaration(fn *types.Func) (*goFile, *ast.FuncDecl) {
 }
 
 func ocStartSpan(r *goRewriter, c *ast.CallExpr) (string, bool) {
-	return r.ocStart(c, r.text(c.Args[0]), c.Args[1], c.Args[2:])
+	return r.ocStart(c, r.text(c.Args[0]), 2), true
 }
 
 func ocStartRemote(r *goRewriter, c *ast.CallExpr) (string, bool) {
@@ -387,16 +387,16 @@ func ocStartRemote(r *goRewriter, c *ast.CallExpr) (string, bool) {
 		return "", false
 	}
 	parent := fmt.Sprintf("%s.ContextWithRemoteSpanContext(%s, %s)", r.use("trace"), r.text(c.Args[0]), r.text(c.Args[2]))
-	return r.ocStart(c, parent, c.Args[1], c.Args[3:])
+	return r.ocStart(c, parent, 3), true
 }
 
-func (r *goRewriter) ocStart(c *ast.CallExpr, parent string, name ast.Expr, options []ast.Expr) (string, bool) {
-	args := append([]string{parent, r.text(name)}, lists.Map(options, func(o ast.Expr) string { return r.text(o) })...)
-	more := ""
-	if c.Ellipsis.IsValid() {
-		more = "..."
+// ocStart returns the call that starts a span. The options of c begin at an index.
+func (r *goRewriter) ocStart(c *ast.CallExpr, parent string, options int) string {
+	text := r.globalTracer() + ".Start(" + parent + ", " + r.text(c.Args[1])
+	if len(c.Args) > options {
+		text += ", " + r.list(c, options)
 	}
-	return r.globalTracer() + ".Start(" + strings.Join(args, ", ") + more + ")", true
+	return text + ")"
 }
 
 func ocSpanKind(r *goRewriter, c *ast.CallExpr) (string, bool) {
@@ -431,12 +431,7 @@ func ocAnnotate(r *goRewriter, c *ast.CallExpr) (string, bool) {
 	}
 	message := r.text(c.Args[1])
 	if strings.HasSuffix(r.symbol(c.Fun), "f") {
-		args := lists.Map(c.Args[1:], func(e ast.Expr) string { return r.text(e) })
-		more := ""
-		if c.Ellipsis.IsValid() {
-			more = "..."
-		}
-		message = r.use("fmt") + ".Sprintf(" + strings.Join(args, ", ") + more + ")"
+		message = r.use("fmt") + ".Sprintf(" + r.list(c, 1) + ")"
 	}
 	var list []string
 	if attributes != "" {

@@ -3,6 +3,7 @@
 package migrate
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -104,49 +105,30 @@ func (s *script) javaScope() string {
 	return strconv.Quote(s.scope())
 }
 
+// javaPlaceholder matches a placeholder of javaRow.to, an argument with the dot after it.
+var javaPlaceholder = regexp.MustCompile(`@\w+|\$(?:scope|r|\d\.?)`)
+
 // expand fills in the template of a row.
 func (s *script) expand(to string, c *syntax.Node) string {
 	if !strings.Contains(to, "$r") {
 		s.mark(c.Callee())
 	}
-	var b strings.Builder
-	for to != "" {
+	return javaPlaceholder.ReplaceAllStringFunc(to, func(p string) string {
 		switch {
-		case strings.HasPrefix(to, "$scope"):
-			b.WriteString(s.javaScope())
-			to = to[len("$scope"):]
-		case strings.HasPrefix(to, "$r"):
-			b.WriteString(s.javaReceiverText(c))
-			to = to[2:]
-		case to[0] == '$':
-			a := c.Args()[to[1]-'0']
-			text := s.text(a)
-			if strings.HasPrefix(to[2:], ".") && a.Kind != syntax.Name && a.Kind != syntax.Member && a.Kind != syntax.Call {
-				text = "(" + text + ")"
-			}
-			b.WriteString(text)
-			to = to[2:]
-		case to[0] == '@':
-			end := 1
-			for end < len(to) && isWord(to[end]) {
-				end++
-			}
-			b.WriteString(s.javaUse(to[1:end]))
-			to = to[end:]
-		default:
-			b.WriteByte(to[0])
-			to = to[1:]
+		case p[0] == '@':
+			return s.javaUse(p[1:])
+		case p == "$scope":
+			return s.javaScope()
+		case p == "$r":
+			return s.receiverText(c)
 		}
-	}
-	return b.String()
-}
-
-// javaReceiverText returns the new source of the receiver of a method call, with the line break before its dot.
-func (s *script) javaReceiverText(c *syntax.Node) string {
-	m := c.Callee()
-	s.work += (m.End - m.Start) / 32
-	text := strings.TrimRight(replace(s.f.Source, m.Start, m.End-len(m.Text), s.collect(m.Children[0])), " \t\r\n")
-	return strings.TrimSuffix(text, ".")
+		a := c.Args()[p[1]-'0']
+		text := s.text(a)
+		if len(p) > 2 && a.Kind != syntax.Name && a.Kind != syntax.Member && a.Kind != syntax.Call {
+			text = "(" + text + ")"
+		}
+		return text + p[2:]
+	})
 }
 
 // javaUnknown maps methods that are rare outside of spans and tracers to their number of arguments.

@@ -149,7 +149,7 @@ func braveStart(s *script, c *syntax.Node) (string, bool) {
 	if args := c.Args(); len(args) == 1 {
 		options += s.gap(c) + ".setStartTimestamp(" + s.text(args[0]) + ", " + s.javaUse("TimeUnit") + ".MICROSECONDS)"
 	}
-	return s.javaReceiverText(calls[root]) + ".spanBuilder(" + name + ")" + options + s.gap(c) + ".startSpan()", true
+	return s.receiverText(calls[root]) + ".spanBuilder(" + name + ")" + options + s.gap(c) + ".startSpan()", true
 }
 
 // gap returns the white space before the dot of a call, which may begin a line.
@@ -202,5 +202,5 @@ func braveScopedSpan(s *script, c *syntax.Node) (string, bool) {
 		s.java.scopes[d] = s.newLocal(d, "scope")
 		s.java.insert(edit{try.Start + len("try"), try.Start + len("try"), " (" + s.javaUse("Scope") + " " + s.java.scopes[d] + " = " + d.Children[0].Text + ".makeCurrent())"})
 	}
-	return s.javaReceiverText(c) + ".spanBuilder(" + s.text(c.Args()[0]) + ").startSpan()", true
+	return s.receiverText(c) + ".spanBuilder(" + s.text(c.Args()[0]) + ").startSpan()", true
 }

@@ -68,7 +68,7 @@ func init() {
 }
 
 func censusParent(s *script, c *syntax.Node) (string, bool) {
-	text := s.javaReceiverText(c) + ".spanBuilder(" + s.text(c.Args()[0]) + ")"
+	text := s.receiverText(c) + ".spanBuilder(" + s.text(c.Args()[0]) + ")"
 	if c.Args()[1].Kind == syntax.Null {
 		return text + ".setNoParent()", true
 	}
@@ -82,7 +82,7 @@ func censusSetKind(s *script, c *syntax.Node) (string, bool) {
 		return s.fail(c, "The kind of the span is not known.")
 	}
 	s.mark(c.Args()[0])
-	return s.javaReceiverText(c) + ".setSpanKind(" + s.javaUse("SpanKind") + "." + strings.ToUpper(kind) + ")", true
+	return s.receiverText(c) + ".setSpanKind(" + s.javaUse("SpanKind") + "." + strings.ToUpper(kind) + ")", true
 }
 
 // censusValue returns the source of the value of an AttributeValue.
@@ -106,7 +106,7 @@ func censusPutAttribute(s *script, c *syntax.Node) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	return s.javaReceiverText(c) + ".setAttribute(" + s.javaKey(c.Args()[0]) + ", " + value + ")", true
+	return s.receiverText(c) + ".setAttribute(" + s.javaKey(c.Args()[0]) + ", " + value + ")", true
 }
 
 func censusAnnotate(s *script, c *syntax.Node) (string, bool) {
@@ -130,7 +130,7 @@ func censusAnnotate(s *script, c *syntax.Node) (string, bool) {
 		}
 		attributes = ", " + s.javaUse("Attributes") + ".builder()" + attributes + ".build()"
 	}
-	return s.javaReceiverText(c) + ".addEvent(" + s.text(args[0]) + attributes + ")", true
+	return s.receiverText(c) + ".addEvent(" + s.text(args[0]) + attributes + ")", true
 }
 
 func censusSetStatus(s *script, c *syntax.Node) (string, bool) {
@@ -147,5 +147,5 @@ func censusSetStatus(s *script, c *syntax.Node) (string, bool) {
 		return s.fail(c, "The status is not known.")
 	}
 	s.mark(status)
-	return s.javaReceiverText(c) + ".setStatus(" + s.javaUse("StatusCode") + "." + strings.ToUpper(code) + description + ")", true
+	return s.receiverText(c) + ".setStatus(" + s.javaUse("StatusCode") + "." + strings.ToUpper(code) + description + ")", true
 }

@@ -174,7 +174,7 @@ func (s *script) javaTag(c *syntax.Node, builder bool) (string, bool) {
 	}
 	var text string
 	if span == c.Callee().Children[0] {
-		text = s.javaReceiverText(c)
+		text = s.receiverText(c)
 	} else {
 		text = s.text(span)
 	}
@@ -295,7 +295,7 @@ func javaParent(s *script, c *syntax.Node) (string, bool) {
 		return "", false
 	}
 	context, ok := s.javaContext(c.Args()[0])
-	return s.javaReceiverText(c) + ".setParent(" + context + ")", ok
+	return s.receiverText(c) + ".setParent(" + context + ")", ok
 }
 
 func javaReference(s *script, c *syntax.Node) (string, bool) {
@@ -307,18 +307,18 @@ func javaReference(s *script, c *syntax.Node) (string, bool) {
 		return "", false
 	}
 	context, ok := s.javaContext(c.Args()[1])
-	return s.javaReceiverText(c) + ".setParent(" + context + ")", ok
+	return s.receiverText(c) + ".setParent(" + context + ")", ok
 }
 
 // javaRoot rewrites ignoreActiveSpan(), which has no effect with a parent. A later setParent overrides setNoParent.
 func javaRoot(s *script, c *syntax.Node) (string, bool) {
 	if hasParent(chain(c)) {
-		return s.javaReceiverText(c), true
+		return s.receiverText(c), true
 	}
 	if receiver, _ := c.Method(); receiver.Kind == syntax.Name {
 		return s.fail(c, "ignoreActiveSpan of a variable is in no table: it is not known whether the span has a parent.")
 	}
-	return s.javaReceiverText(c) + ".setNoParent()", true
+	return s.receiverText(c) + ".setNoParent()", true
 }
 
 func javaStart(s *script, c *syntax.Node) (string, bool) {
@@ -327,7 +327,7 @@ func javaStart(s *script, c *syntax.Node) (string, bool) {
 
 // javaStartText returns the call that starts the span of a builder, with the kind that a later statement sets.
 func (s *script) javaStartText(c *syntax.Node) string {
-	builder := s.javaReceiverText(c)
+	builder := s.receiverText(c)
 	if kind := s.hoists[c]; kind != "" {
 		line := builder[len(strings.TrimRight(builder, " \t\r\n")):]
 		builder += ".setSpanKind(" + s.javaUse("SpanKind") + "." + strings.ToUpper(kind) + ")" + line
@@ -340,7 +340,7 @@ func (s *script) javaID(c *syntax.Node, method string) (string, bool) {
 	if span, name := receiver.Called(); name == "context" && (s.typeOf(span) == otSpan || s.typeOf(span) == braveSpan || s.typeOf(span) == braveScoped) {
 		return s.text(span) + ".getSpanContext()." + method + "()", true
 	}
-	return s.javaUse("Span") + ".fromContext(" + s.javaReceiverText(c) + ").getSpanContext()." + method + "()", true
+	return s.javaUse("Span") + ".fromContext(" + s.receiverText(c) + ").getSpanContext()." + method + "()", true
 }
 
 // javaCarrier returns the source of the map in new TextMapAdapter(map). The format must be a text format.
@@ -421,7 +421,7 @@ func javaLog(s *script, c *syntax.Node) (string, bool) {
 	}
 	content := args[len(args)-1]
 	if s.typeOf(content) == "String" {
-		return s.javaReceiverText(c) + ".addEvent(" + s.text(content) + time + ")", true
+		return s.receiverText(c) + ".addEvent(" + s.text(content) + time + ")", true
 	}
 	fields, ok := javaPairs(content)
 	if !ok {
@@ -471,9 +471,9 @@ func javaLog(s *script, c *syntax.Node) (string, bool) {
 	case exception != "" && time != "":
 		return s.fail(c, "An exception with a time is in no table.")
 	case exception != "":
-		return s.javaReceiverText(c) + ".recordException(" + exception + attributes + ")", true
+		return s.receiverText(c) + ".recordException(" + exception + attributes + ")", true
 	}
-	return s.javaReceiverText(c) + ".addEvent(" + event + attributes + time + ")", true
+	return s.receiverText(c) + ".addEvent(" + event + attributes + time + ")", true
 }
 
 // isThrowable reports whether a value is an exception.
