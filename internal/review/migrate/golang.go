@@ -391,27 +391,14 @@ func (r *goRewriter) run() {
 	if len(edits) == 0 && !r.f.imported(isGoSource) || r.unit.blocked {
 		return
 	}
-	r.f.edits = append(append(edits, r.comments(edits)...), r.importEdits()...)
-}
-
-// comments returns the edits that keep comments of replaced code, on lines before the code.
-func (r *goRewriter) comments(edits []edit) []edit {
-	var kept []edit
-	i := 0
+	var comments [][2]int
 	for _, group := range r.f.tree.Comments {
 		for _, c := range group.List {
 			start, end := r.unit.span(c)
-			for i < len(edits) && edits[i].end <= start {
-				i++
-			}
-			if i == len(edits) || edits[i].start > start || edits[i].end < end || edits[i].text == "" || strings.Contains(edits[i].text, c.Text) {
-				continue
-			}
-			at := lineStart(r.f.source, edits[i].start)
-			kept = append(kept, edit{at, at, lineIndent(r.f.source, at) + c.Text + "\n"})
+			comments = append(comments, [2]int{start, end})
 		}
 	}
-	return kept
+	r.f.edits = append(append(edits, keepComments(r.f.source, comments, edits)...), r.importEdits()...)
 }
 
 // importName returns the name of an import in the file.
@@ -473,10 +460,10 @@ func (r *goRewriter) importEdits() []edit {
 		if name := r.imports[p]; name != goName(p) {
 			line = name + " " + line
 		}
-		if strings.Contains(strings.Split(p, "/")[0], ".") {
-			other = append(other, line)
-		} else {
+		if isStd(p) {
 			std = append(std, line)
+		} else {
+			other = append(other, line)
 		}
 	}
 	var edits []edit
@@ -501,74 +488,59 @@ func (r *goRewriter) addImports(specs []*ast.ImportSpec, std, other []string) []
 		}
 	}
 	if block == nil {
-		var groups []string
-		for _, lines := range [][]string{std, other} {
-			if len(lines) > 0 {
-				groups = append(groups, "\t"+strings.Join(lines, "\n\t")+"\n")
-			}
-		}
-		if len(groups) == 0 {
+		if len(std)+len(other) == 0 {
 			return nil
 		}
 		_, at := r.unit.span(r.f.tree.Name)
-		return []edit{{at, at, "\n\nimport (\n" + strings.Join(groups, "\n") + ")"}}
+		return []edit{{at, at, "\n\n" + importBlock(std, other)}}
 	}
 	lineOf := func(n ast.Node) int {
 		start, _ := r.unit.span(n)
 		return lineStart(r.f.source, start)
 	}
+	isStdSpec := func(s ast.Spec) bool {
+		p, _ := strconv.Unquote(s.(*ast.ImportSpec).Path.Value)
+		return isStd(p)
+	}
 	var edits []edit
-	insert := func(at int, lines []string) {
+	insert := func(at int, lines []string, before, after string) {
 		if len(lines) > 0 {
-			edits = append(edits, edit{at, at, "\t" + strings.Join(lines, "\n\t") + "\n"})
+			edits = append(edits, edit{at, at, before + "\t" + strings.Join(lines, "\n\t") + "\n" + after})
 		}
 	}
-	isStd := func(s *ast.ImportSpec) bool {
-		p, _ := strconv.Unquote(s.Path.Value)
-		return !strings.Contains(strings.Split(p, "/")[0], ".")
+	first := block.Specs[0]
+	after := "" // gofmt sorts a group
+	if !isStdSpec(first) {
+		after = "\n"
 	}
-	first := block.Specs[0].(*ast.ImportSpec)
-	at := lineOf(first)
-	if isStd(first) {
-		for _, line := range std { // in sorted order within the group
-			place := -1
-			for _, s := range block.Specs {
-				spec := s.(*ast.ImportSpec)
-				if isStd(spec) && strings.Trim(spec.Path.Value, "`\"") > strings.Trim(line, `"`) {
-					place = lineOf(spec)
-					break
-				}
-				if isStd(spec) {
-					_, end := r.unit.span(spec)
-					place = end
-					for place < len(r.f.source) && r.f.source[place] != '\n' {
-						place++
-					}
-					place = min(place+1, len(r.f.source))
-				} else {
-					break
-				}
-			}
-			insert(place, []string{line})
-		}
-	} else if len(std) > 0 {
-		edits = append(edits, edit{at, at, "\t" + strings.Join(std, "\n\t") + "\n\n"})
+	insert(lineOf(first), std, "", after)
+	if i := slices.IndexFunc(specs, func(s *ast.ImportSpec) bool { return r.parents[s] == block }); i >= 0 {
+		insert(lineOf(specs[i]), other, "", "")
+		return edits
 	}
-	place := -1
-	for _, s := range specs {
-		if r.parents[s] == block {
-			place = lineOf(s)
-			break
-		}
+	before := ""
+	if isStdSpec(block.Specs[len(block.Specs)-1]) {
+		before = "\n"
 	}
-	if place < 0 {
-		place = r.unit.fset.PositionFor(block.Rparen, false).Offset
-		if isStd(block.Specs[len(block.Specs)-1].(*ast.ImportSpec)) && len(other) > 0 {
-			edits = append(edits, edit{place, place, "\n"})
-		}
-	}
-	insert(place, other)
+	insert(r.unit.fset.PositionFor(block.Rparen, false).Offset, other, before, "")
 	return edits
+}
+
+// isStd reports whether a package belongs to the standard library.
+func isStd(p string) bool {
+	first, _, _ := strings.Cut(p, "/")
+	return !strings.Contains(first, ".")
+}
+
+// importBlock returns an import declaration with a group for the standard library.
+func importBlock(std, other []string) string {
+	var groups []string
+	for _, lines := range [][]string{std, other} {
+		if len(lines) > 0 {
+			groups = append(groups, "\t"+strings.Join(lines, "\n\t")+"\n")
+		}
+	}
+	return "import (\n" + strings.Join(groups, "\n") + ")"
 }
 
 // goName returns the default name of the package at an import path.
@@ -1352,8 +1324,7 @@ func (r *goRewriter) takesMap(c *ast.CallExpr) bool {
 		return false
 	}
 	p := r.info.Uses[s.X.(*ast.Ident)].(*types.PkgName).Imported().Path()
-	first, _, _ := strings.Cut(p, "/")
-	return p == "google.golang.org/grpc/metadata" || !strings.Contains(first, ".")
+	return p == "google.golang.org/grpc/metadata" || isStd(p)
 }
 
 // prints reports whether a call is of package fmt or log, which only format their arguments.

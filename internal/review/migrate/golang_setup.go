@@ -801,7 +801,7 @@ func (u *goUnit) helperFiles() ([]patch.File, bool) {
 		want := u.helpers[dir]
 		want["startTracing"] = want["startTracing"] || want["stopTracing"] || want["flushTraces"] || want["newServiceTracer"]
 		want["provider"] = want["newTracer"] || want["newTracerProvider"] || want["startTracing"]
-		var imports []string
+		var std, other []string
 		body := ""
 		for _, h := range goHelpers() {
 			if !want[h.name] {
@@ -813,21 +813,17 @@ func (u *goUnit) helperFiles() ([]patch.File, bool) {
 					return nil, false
 				}
 			}
-			imports = append(imports, h.imports...)
+			for _, i := range h.imports {
+				if strings.Contains(i, ".") {
+					other = append(other, i)
+				} else {
+					std = append(std, i)
+				}
+			}
 			body += h.source
 		}
-		slices.SortFunc(imports, func(a, b string) int { return strings.Compare(importOrder(a), importOrder(b)) })
-		text := "package " + p.files[0].tree.Name.Name + "\n\nimport (\n"
-		std := true
-		for _, i := range slices.Compact(imports) {
-			if std && strings.Contains(i, ".") && len(text) > 0 && !strings.HasSuffix(text, "(\n") {
-				text += "\n"
-			}
-			std = std && !strings.Contains(i, ".")
-			text += "\t" + i + "\n"
-		}
 		body = strings.ReplaceAll(body, "$scope", strconv.Quote(u.importPath(dir)))
-		source, err := format.Source([]byte(text + ")\n" + body))
+		source, err := format.Source([]byte("package " + p.files[0].tree.Name.Name + "\n\n" + importBlock(std, other) + "\n" + body))
 		if err != nil {
 			u.open(name, 0, "The migration cannot make this file.")
 			return nil, false
@@ -835,16 +831,6 @@ func (u *goUnit) helperFiles() ([]patch.File, bool) {
 		out = append(out, patch.Create(name, source))
 	}
 	return out, true
-}
-
-// importOrder returns the sort key of an import: the standard library comes first.
-func importOrder(line string) string {
-	p := line[strings.IndexByte(line, ' ')+1:]
-	p = strings.Trim(p, `"`)
-	if strings.Contains(p, ".") {
-		return "1" + p
-	}
-	return "0" + p
 }
 
 // goMod removes the requirements of source libraries and adds requirements for the imported packages.

@@ -156,6 +156,24 @@ func replaceLines(source []byte, places [][]int, lines []string) (edits []edit) 
 	return edits
 }
 
+// keepComments returns the edits that keep comments of replaced code, on lines before the code.
+func keepComments(source []byte, comments [][2]int, edits []edit) []edit {
+	var kept []edit
+	i := 0
+	for _, c := range comments {
+		for i < len(edits) && edits[i].end <= c[0] {
+			i++
+		}
+		text := string(source[c[0]:c[1]])
+		if i == len(edits) || edits[i].start > c[0] || edits[i].end < c[1] || edits[i].text == "" || strings.Contains(edits[i].text, text) {
+			continue
+		}
+		at := lineStart(source, edits[i].start)
+		kept = append(kept, edit{at, at, lineIndent(source, at) + text + "\n"})
+	}
+	return kept
+}
+
 // sortEdits sorts edits by offset. Insertions come before an edit that begins at the same offset.
 func sortEdits(edits []edit) {
 	slices.SortStableFunc(edits, func(a, b edit) int { return cmp.Or(a.start-b.start, a.end-b.end) })

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"assay/internal/lists"
 	"assay/internal/review/patch"
 	"assay/internal/review/syntax"
 	"assay/internal/review/treesitter"
@@ -341,7 +342,8 @@ func (s *script) run() {
 	if !ok || s.unit.blocked {
 		return
 	}
-	edits = append(edits, s.comments(edits)...)
+	comments := lists.Map(s.f.Comments, func(c syntax.Comment) [2]int { return [2]int{c.Start, c.End} })
+	edits = append(edits, keepComments(s.f.Source, comments, edits)...)
 	edits = append(edits, s.before...)
 	if edits = append(edits, more...); len(edits) == 0 {
 		return
@@ -355,24 +357,6 @@ func (s *script) run() {
 		}
 	}
 	s.after = []byte(replace(s.f.Source, 0, len(s.f.Source), edits))
-}
-
-// comments returns the edits that keep comments of replaced code, on lines before the code.
-func (s *script) comments(edits []edit) []edit {
-	var kept []edit
-	i := 0
-	for _, c := range s.f.Comments {
-		for i < len(edits) && edits[i].end <= c.Start {
-			i++
-		}
-		text := string(s.f.Source[c.Start:c.End])
-		if i == len(edits) || edits[i].start > c.Start || edits[i].end < c.End || edits[i].text == "" || strings.Contains(edits[i].text, text) {
-			continue
-		}
-		at := lineStart(s.f.Source, edits[i].start)
-		kept = append(kept, edit{at, at, s.indent(at) + text + "\n"})
-	}
-	return kept
 }
 
 // use returns the name in the file for a name of the API, which it imports.
