@@ -1271,32 +1271,12 @@ func (r *goRewriter) leaving(c *ast.CallExpr) {
 
 // mocks reports whether an expression is a gomock controller: its Finish does not end a span.
 func (r *goRewriter) mocks(e ast.Expr) bool {
-	id, ok := e.(*ast.Ident)
+	c, ok := r.assigned(e).(*ast.CallExpr)
 	if !ok {
 		return false
 	}
-	for n := range ast.Preorder(r.f.tree) {
-		a, ok := n.(*ast.AssignStmt)
-		if !ok || len(a.Lhs) != 1 || len(a.Rhs) != 1 || a.Tok != token.DEFINE {
-			continue
-		}
-		name, ok := a.Lhs[0].(*ast.Ident)
-		if !ok || r.info.Defs[name] == nil || r.info.Defs[name] != r.info.Uses[id] {
-			continue
-		}
-		call, ok := a.Rhs[0].(*ast.CallExpr)
-		if !ok {
-			continue
-		}
-		if s, ok := call.Fun.(*ast.SelectorExpr); ok && s.Sel.Name == "NewController" {
-			if id, ok := s.X.(*ast.Ident); ok {
-				if p, ok := r.info.Uses[id].(*types.PkgName); ok && path.Base(p.Imported().Path()) == "gomock" {
-					return true
-				}
-			}
-		}
-	}
-	return false
+	p, name := r.qualified(c)
+	return path.Base(p) == "gomock" && name == "NewController"
 }
 
 // isID reports whether a type is a trace or span id, whose text stays the same.
@@ -1316,24 +1296,25 @@ func isCarrier(t types.Type) bool {
 	return goSources[n.Obj().Pkg().Path()] != "" && (name == "TextMapCarrier" || name == "HTTPHeadersCarrier")
 }
 
+// qualified returns the package and the name of a function that is called with the name of its package, otherwise "".
+func (r *goRewriter) qualified(c *ast.CallExpr) (pkg, name string) {
+	s, ok := c.Fun.(*ast.SelectorExpr)
+	if !ok || !r.isPackage(s.X) {
+		return "", ""
+	}
+	return r.info.Uses[s.X.(*ast.Ident)].(*types.PkgName).Imported().Path(), s.Sel.Name
+}
+
 // takesMap reports whether a call is of a package of the standard library or of metadata of gRPC, which take maps and
 // know no carriers.
 func (r *goRewriter) takesMap(c *ast.CallExpr) bool {
-	s, ok := c.Fun.(*ast.SelectorExpr)
-	if !ok || !r.isPackage(s.X) {
-		return false
-	}
-	p := r.info.Uses[s.X.(*ast.Ident)].(*types.PkgName).Imported().Path()
-	return p == "google.golang.org/grpc/metadata" || isStd(p)
+	p, _ := r.qualified(c)
+	return p == "google.golang.org/grpc/metadata" || p != "" && isStd(p)
 }
 
 // prints reports whether a call is of package fmt or log, which only format their arguments.
 func (r *goRewriter) prints(c *ast.CallExpr) bool {
-	s, ok := c.Fun.(*ast.SelectorExpr)
-	if !ok || !r.isPackage(s.X) {
-		return false
-	}
-	p := r.info.Uses[s.X.(*ast.Ident)].(*types.PkgName).Imported().Path()
+	p, _ := r.qualified(c)
 	return p == "fmt" || p == "log"
 }
 

@@ -207,9 +207,6 @@ func (s *script) newSDK(c *syntax.Node) (string, bool) {
 	}
 	const class = "OpenTelemetrySetup"
 	name := path.Join(path.Dir(s.f.Path), class+".java")
-	if s.unit.java.classes[class] != nil || s.java.idents[class] {
-		return s.fail(c, "The migration adds the class %s, but it exists.", class)
-	}
 	module, _ := nearest(name, s.unit.manifests(javaManifests...))
 	for other := range s.unit.created {
 		if at, _ := nearest(other, s.unit.manifests(javaManifests...)); path.Base(other) == class+".java" && other != name && at == module {
@@ -254,13 +251,21 @@ func (s *script) newSDK(c *syntax.Node) (string, bool) {
 	}
 	s.note(c, "The exporter reads its endpoint from OTEL_EXPORTER_OTLP_ENDPOINT. Set it where the address of the old collector is configured. "+propagationNote)
 	s.mark(c)
-	declaration := ""
-	if s.f.Package != "" {
-		declaration = "package " + s.f.Package + ";\n\n"
-	}
 	s.setup = true
-	s.unit.created[name] = []byte(declaration + javaSetupClass)
-	return class + ".newSdk(" + service + ", " + sampler + ", " + argument + ")", true
+	return class + ".newSdk(" + service + ", " + sampler + ", " + argument + ")", s.addClass(c, class, javaSetupClass)
+}
+
+// addClass adds a class to the package of the file, for a call. It returns false if the class exists.
+func (s *script) addClass(c *syntax.Node, class, text string) bool {
+	if s.unit.java.classes[class] != nil || s.java.idents[class] {
+		s.fail(c, "The migration adds the class %s, but it exists.", class)
+		return false
+	}
+	if s.f.Package != "" {
+		text = "package " + s.f.Package + ";\n\n" + text
+	}
+	s.unit.created[path.Join(path.Dir(s.f.Path), class+".java")] = []byte(text)
+	return true
 }
 
 // javaSetupClass is the class that sets up the SDK, without its package.

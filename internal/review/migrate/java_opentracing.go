@@ -4,7 +4,6 @@ package migrate
 
 import (
 	"maps"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -377,15 +376,7 @@ func javaExtract(s *script, c *syntax.Node) (string, bool) {
 		return "", false
 	}
 	const getter = "MapTextMapGetter"
-	if s.unit.java.classes[getter] != nil || s.java.idents[getter] {
-		return s.fail(c, "The migration adds the class %s, but it exists.", getter)
-	}
-	declaration := ""
-	if s.f.Package != "" {
-		declaration = "package " + s.f.Package + ";\n\n"
-	}
-	s.unit.created[path.Join(path.Dir(s.f.Path), getter+".java")] = []byte(declaration + javaGetter)
-	return s.javaUse("GlobalOpenTelemetry") + ".getPropagators().getTextMapPropagator().extract(" + s.javaUse("Context") + ".current(), " + carrier + ", " + getter + ".INSTANCE)", true
+	return s.javaUse("GlobalOpenTelemetry") + ".getPropagators().getTextMapPropagator().extract(" + s.javaUse("Context") + ".current(), " + carrier + ", " + getter + ".INSTANCE)", s.addClass(c, getter, javaGetter)
 }
 
 const javaGetter = `import io.opentelemetry.context.propagation.TextMapGetter;

@@ -612,15 +612,7 @@ func (s *script) pyPropagate(c *syntax.Node, name string) (string, bool) {
 	if name == "extract" {
 		names = names[1:]
 	}
-	values := map[string]*syntax.Node{}
-	for i, a := range c.Args() {
-		switch {
-		case a.Kind == syntax.Argument:
-			values[a.Text] = a.Children[0]
-		case i < len(names):
-			values[names[i]] = a
-		}
-	}
+	values := pyArgs(c, names...)
 	format, carrier, from := values["format"], values["carrier"], values["span_context"]
 	if format == nil || carrier == nil || len(values) != len(names) || !s.textFormat(format) {
 		return s.failCall(c, "The arguments of %s are in no table.", name)
