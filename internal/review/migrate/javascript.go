@@ -108,7 +108,7 @@ func (s *script) present(n *syntax.Node) bool {
 
 func javaScriptCall(s *script, c *syntax.Node) (string, bool) {
 	if s.unit.zipkin {
-		if text, ok, known := s.jsZipkin(c); known {
+		if text, ok := s.jsZipkin(c); ok || s.done[c] {
 			return text, ok
 		}
 	}

@@ -37,62 +37,59 @@ func (s *script) zipkinCall(n *syntax.Node, methods ...string) ([]*syntax.Node, 
 // zipkinActive returns the source of the active span, to be followed by a member.
 func (s *script) zipkinActive() string { return s.use("trace") + ".getActiveSpan()?" }
 
-// jsZipkin rewrites the nodes of zipkin-js. known reports whether the node is one.
-func (s *script) jsZipkin(n *syntax.Node) (text string, ok, known bool) {
-	fail := func() (string, bool, bool) {
-		s.blockAt(n, "%s is in no table, or used in a way that no table knows.", s.brief(n))
-		s.mark(n)
-		return "", false, true
+// jsZipkin rewrites the nodes of zipkin-js. A node that no table knows is marked.
+func (s *script) jsZipkin(n *syntax.Node) (string, bool) {
+	fail := func() (string, bool) {
+		return s.fail(n, "%s is in no table, or used in a way that no table knows.", s.brief(n))
 	}
 	switch n.Kind {
 	case syntax.New:
 		if s.jsClass(n) == "Tracer" {
-			text, ok := s.zipkinSetup(n)
-			return text, ok, true
+			return s.zipkinSetup(n)
 		}
-		return "", false, false
+		return "", false
 	case syntax.Member:
 		of := n.Children[0]
 		switch {
 		case n.Parent != nil && n.Parent.Kind == syntax.Call && n.Parent.Callee() == n:
 		case of.Kind == syntax.Member && of.Text == "id" && s.kind(of.Children[0]) == tracerValue && (n.Text == "traceId" || n.Text == "spanId"):
 			s.mark(n)
-			return s.zipkinActive() + ".spanContext()." + n.Text, true, true
+			return s.zipkinActive() + ".spanContext()." + n.Text, true
 		case s.kind(of) == tracerValue && slices.Contains([]string{"id", "localEndpoint", "recorder", "sampler"}, n.Text):
 			return fail()
 		case s.kind(of) == spanValue && slices.Contains([]string{"traceId", "spanId", "parentId", "sampled", "flags", "parentSpanId"}, n.Text):
 			return fail()
 		}
-		return "", false, false
+		return "", false
 	case syntax.Call:
 	default:
-		return "", false, false
+		return "", false
 	}
 	receiver, name := n.Method()
 	if receiver == nil || s.kind(receiver) != tracerValue {
 		if receiver != nil && s.kind(receiver) == unknownValue && slices.Contains([]string{"createChildId", "createRootId", "recordBinary", "recordAnnotation", "recordRpc", "recordServiceName", "recordMessage", "letId", "setId"}, name) {
 			return fail()
 		}
-		return "", false, false
+		return "", false
 	}
 	args, statement := n.Args(), n.Parent.Kind == syntax.Block
-	done := func(text string, ok bool) (string, bool, bool) {
+	done := func(text string, ok bool) (string, bool) {
 		if ok {
 			s.mark(receiver)
 		}
-		return text, ok, true
+		return text, ok
 	}
 	switch {
 	case name == "local" && len(args) == 2:
-		return s.helper("local") + "(" + s.text(receiver) + ", " + s.list(args) + ")", true, true
+		return s.helper("local") + "(" + s.text(receiver) + ", " + s.list(args) + ")", true
 	case name == "scoped" && len(args) == 1:
 		if text, ok := s.zipkinScoped(n, args[0]); ok {
-			return text, true, true
+			return text, true
 		}
 	case name == "letId" && len(args) == 2:
 		if _, create := s.zipkinCall(args[0], "createChildId", "createRootId"); create {
 			if text, ok := s.zipkinStart(args[0], s.zipkinBody(args[1]), func() string { return s.text(args[1]) }); ok {
-				return text, true, true
+				return text, true
 			}
 		} else if s.kind(args[0]) == spanValue {
 			return done(s.zipkinWith(args[0], s.text(args[1])), true)
@@ -100,7 +97,7 @@ func (s *script) jsZipkin(n *syntax.Node) (text string, ok, known bool) {
 	case name == "createChildId" || name == "createRootId":
 		if body := s.zipkinUse(n); body != nil {
 			if text, ok := s.zipkinStart(n, body, nil); ok {
-				return text, true, true
+				return text, true
 			}
 		}
 	case name == "recordBinary" && len(args) == 2 && statement:
@@ -114,18 +111,18 @@ func (s *script) jsZipkin(n *syntax.Node) (text string, ok, known bool) {
 		return done(s.zipkinActive()+".updateName("+s.text(args[0])+")", true)
 	case name == "recordServiceName" && len(args) == 1 && statement && s.oneService(args[0]):
 		s.mark(n)
-		return "", true, true
+		return "", true
 	case name == "recordAnnotation" && len(args) == 1 && statement:
 		if text, ok := s.zipkinAnnotation(args[0]); ok {
 			s.mark(n.Callee())
 			s.mark(args[0].Callee())
-			return text, true, true
+			return text, true
 		}
 	case !slices.Contains([]string{
 		"local", "scoped", "letId", "setId", "createChildId", "createRootId", "join", "recordBinary", "setTags", "recordMessage", "recordRpc", "recordServiceName",
 		"recordAnnotation", "recordClientAddr", "recordServerAddr", "recordLocalAddr", "writeIdToConsole",
 	}, name):
-		return "", false, false
+		return "", false
 	}
 	return fail()
 }

@@ -438,6 +438,20 @@ func TestFiles(t *testing.T) {
 			[]string{"\"net/http\"", "otel.Tracer"},
 			[]string{"\"errors\""},
 		},
+		"a field for the error of an injection": {
+			golang("\t\"github.com/opentracing/opentracing-go\"\n",
+				"type client struct{ err error }\n\nfunc (c *client) f(span opentracing.Span, headers opentracing.TextMapCarrier) {\n\tc.err = opentracing.GlobalTracer().Inject(span.Context(), opentracing.TextMap, headers)\n\tif c.err != nil {\n\t\tpanic(c.err)\n\t}\n}\n"),
+			"a.go",
+			[]string{".Inject(", "c.err = error(nil)"},
+			nil,
+		},
+		"a returned tracer of Zipkin": {
+			golang("\t\"github.com/openzipkin/zipkin-go\"\n\tzipkinhttp \"github.com/openzipkin/zipkin-go/reporter/http\"\n",
+				"func f() (*zipkin.Tracer, error) {\n\treporter := zipkinhttp.NewReporter(\"http://zipkin:9411/api/v2/spans\")\n\tendpoint, _ := zipkin.NewEndpoint(\"shop\", \"\")\n\treturn zipkin.NewTracer(reporter, zipkin.WithLocalEndpoint(endpoint))\n}\n"),
+			"a.go",
+			[]string{"(trace.Tracer, error)", "return newServiceTracer(\"shop\")"},
+			nil,
+		},
 		"an import that other code uses stays": {
 			golang("\t\"errors\"\n\t\"log\"\n\t\"net/http\"\n\n\t\"github.com/opentracing/opentracing-go\"\n",
 				"var errInject = errors.New(\"inject\")\n\nfunc f(span opentracing.Span, req *http.Request) {\n\tif err := opentracing.GlobalTracer().Inject(span.Context(), opentracing.HTTPHeaders, opentracing.HTTPHeadersCarrier(req.Header)); err != nil {\n\t\tlog.Printf(\"inject: %v\", err)\n\t}\n}\n"),

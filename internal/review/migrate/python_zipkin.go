@@ -16,72 +16,65 @@ var zipkinSpanArgs = []string{
 	"duration", "encoding",
 }
 
-// pyZipkin rewrites the nodes of py_zipkin. known reports whether the node is one.
-func (s *script) pyZipkin(n *syntax.Node) (text string, ok, known bool) {
-	fail := func(format string, a ...any) (string, bool, bool) {
-		s.blockAt(n, format, a...)
-		s.mark(n)
-		return "", false, true
-	}
+// pyZipkin rewrites the nodes of py_zipkin. A node that no table knows is marked.
+func (s *script) pyZipkin(n *syntax.Node) (string, bool) {
 	switch n.Kind {
 	case syntax.Name:
 		if i, ok := s.f.Imported(n.Text); ok && i.Member == "BaseTransportHandler" && s.isSource(i.Path) && n.Parent.Kind == syntax.Class {
 			s.done[n] = true
 			s.note(n, "The transport handler is not called any more. Remove it.")
-			return "object", true, true
+			return "object", true
 		}
-		return "", false, false
+		return "", false
 	case syntax.Member:
 		of := n.Children[0]
 		if of.Kind == syntax.Member && of.Text == "zipkin_attrs" && s.kind(of.Children[0]) == spanValue && (n.Text == "trace_id" || n.Text == "span_id") {
-			return s.use("trace") + ".format_" + n.Text + "(" + s.text(of.Children[0]) + ".get_span_context()." + n.Text + ")", true, true
+			return s.use("trace") + ".format_" + n.Text + "(" + s.text(of.Children[0]) + ".get_span_context()." + n.Text + ")", true
 		}
 		if n.Text == "zipkin_attrs" && s.kind(of) == spanValue {
-			return fail("%s is in no table.", s.brief(n))
+			return s.fail(n, "%s is in no table.", s.brief(n))
 		}
-		return "", false, false
+		return "", false
 	case syntax.Call:
 	default:
-		return "", false, false
+		return "", false
 	}
 	args := n.Args()
 	switch f := s.libraryFunction(n); f {
 	case "zipkin_span", "zipkin_client_span", "zipkin_server_span":
-		text, ok := s.zipkinSpan(n, f)
-		return text, ok, true
+		return s.zipkinSpan(n, f)
 	case "extract_zipkin_attrs_from_headers":
 		if len(args) == 0 || args[0].Kind == syntax.Argument {
-			return fail("The arguments of %s are in no table.", f)
+			return s.fail(n, "The arguments of %s are in no table.", f)
 		}
 		s.mark(n.Callee())
-		return s.use("propagate") + ".extract(" + s.text(args[0]) + ")", true, true
+		return s.use("propagate") + ".extract(" + s.text(args[0]) + ")", true
 	case "ZipkinAttrs":
 		headers := s.zipkinHeaders(n)
 		if headers == nil {
-			return fail("The context is not read from headers in a way that a table knows.")
+			return s.fail(n, "The context is not read from headers in a way that a table knows.")
 		}
 		s.mark(n.Callee())
-		return s.use("propagate") + ".extract(" + s.text(headers) + ")", true, true
+		return s.use("propagate") + ".extract(" + s.text(headers) + ")", true
 	}
 	if text, ok := s.pyHeaders(n); ok {
-		return text, true, true
+		return text, true
 	}
 	receiver, name := n.Method()
 	if receiver == nil || s.kind(receiver) != spanValue {
 		if receiver != nil && s.kind(receiver) == unknownValue && (name == "update_binary_annotations" || name == "add_sa_binary_annotation" || name == "override_span_name") {
-			return fail("%s may be a method of a span: what it is called on is not known.", s.brief(n.Callee()))
+			return s.fail(n, "%s may be a method of a span: what it is called on is not known.", s.brief(n.Callee()))
 		}
-		return "", false, false
+		return "", false
 	}
-	unknown := func() (string, bool, bool) { return fail("The arguments of %s are in no table.", s.brief(n.Callee())) }
+	unknown := func() (string, bool) { return s.fail(n, "The arguments of %s are in no table.", s.brief(n.Callee())) }
 	span := s.receiverText(n)
 	switch name {
 	case "update_binary_annotations":
 		if len(args) != 1 || args[0].Kind != syntax.Object || n.Parent.Kind != syntax.Block {
 			return unknown()
 		}
-		text, ok := s.zipkinTags(n, span, args[0])
-		return text, ok, true
+		return s.zipkinTags(n, span, args[0])
 	case "add_annotation":
 		values := pyArgs(n, "value", "timestamp")
 		if values["value"] == nil {
@@ -91,12 +84,12 @@ func (s *script) pyZipkin(n *syntax.Node) (text string, ok, known bool) {
 		if t := values["timestamp"]; t != nil {
 			text += ", timestamp=int((" + s.text(t) + ") * 1_000_000_000)"
 		}
-		return text + ")", true, true
+		return text + ")", true
 	case "override_span_name":
 		if len(args) != 1 || args[0].Kind == syntax.Argument {
 			return unknown()
 		}
-		return span + ".update_name(" + s.text(args[0]) + ")", true, true
+		return span + ".update_name(" + s.text(args[0]) + ")", true
 	case "add_sa_binary_annotation":
 		names := []string{"port", "service_name", "host"}
 		values := pyArgs(n, names...)
@@ -109,11 +102,11 @@ func (s *script) pyZipkin(n *syntax.Node) (text string, ok, known bool) {
 				out = append(out, s.quote(key)+": "+s.text(v))
 			}
 		}
-		return span + ".set_attributes({" + strings.Join(out, ", ") + "})", true, true
+		return span + ".set_attributes({" + strings.Join(out, ", ") + "})", true
 	case "start", "stop", "get_tracer":
-		return fail("%s is in no table.", s.brief(n.Callee()))
+		return s.fail(n, "%s is in no table.", s.brief(n.Callee()))
 	}
-	return "", false, false
+	return "", false
 }
 
 // zipkinTags rewrites the tags of a literal. The tag error becomes a status.
