@@ -8,6 +8,7 @@ import (
 	"go/ast"
 	"go/constant"
 	"go/format"
+	"go/parser"
 	"go/token"
 	"go/types"
 	"maps"
@@ -170,47 +171,35 @@ func (u *goUnit) finish(ctx context.Context, changed []*goFile, mod string, mani
 	}
 	for _, f := range changed {
 		sortEdits(f.edits)
-		f.after = []byte(replace(f.source, 0, len(f.source), f.edits))
+		f.after = withoutUnusedImports(f, []byte(replace(f.source, 0, len(f.source), f.edits)))
 	}
-	for range 2 { // the first check finds unused imports, the second checks without them
-		after := &goModule{dir: u.dir, path: u.path, fset: token.NewFileSet(), checked: u.checked}
-		var files []*goFile
-		for _, f := range u.files {
-			text := f.source
-			if f.after != nil {
-				text = f.after
-			}
-			files = append(files, after.parse(f.path, text))
+	after := &goModule{dir: u.dir, path: u.path, fset: token.NewFileSet(), checked: u.checked}
+	var files []*goFile
+	for _, f := range u.files {
+		text := f.source
+		if f.after != nil {
+			text = f.after
 		}
-		for _, c := range created {
-			files = append(files, after.parse(c.Path, c.After))
-		}
-		after.arrange(files)
-		if err := after.check(ctx); err != nil {
-			if ctx.Err() == nil {
-				u.open(mod, 0, "The module is not migrated: the types of the result cannot be checked.")
-			}
-			return ctx.Err()
-		}
-		removed := false
-		for i, f := range changed {
-			n := files[slices.Index(u.files, changed[i])]
-			if n.broken {
-				u.open(f.path, 0, "The module is not migrated: the file would no longer parse.")
-				return nil
-			}
-			if text, ok := withoutUnusedImports(after, f, n); ok {
-				f.after, removed = text, true
-			}
-		}
-		if removed {
-			continue
-		}
-		if e := newErrors(u.goModule, after); e != "" {
-			u.open(mod, 0, "The module is not migrated, because the result would not compile: %s.", e)
+		file := after.parse(f.path, text)
+		if f.after != nil && file.broken {
+			u.open(f.path, 0, "The module is not migrated: the file would no longer parse.")
 			return nil
 		}
-		break
+		files = append(files, file)
+	}
+	for _, c := range created {
+		files = append(files, after.parse(c.Path, c.After))
+	}
+	after.arrange(files)
+	if err := after.check(ctx); err != nil {
+		if ctx.Err() == nil {
+			u.open(mod, 0, "The module is not migrated: the types of the result cannot be checked.")
+		}
+		return ctx.Err()
+	}
+	if e := newError(u.goModule, after); e != "" {
+		u.open(mod, 0, "The module is not migrated, because the result would not compile: %s.", e)
+		return nil
 	}
 	u.step(patch.Step{File: mod, Text: fmt.Sprintf("Go files that are migrated to OpenTelemetry: %d.", len(changed))})
 	for _, f := range changed {
@@ -247,49 +236,27 @@ func imports(f *goFile, into map[string]bool) {
 	}
 }
 
-// withoutUnusedImports returns the new text of a file without the imports that only the old text uses. It returns false
-// if there are none.
-func withoutUnusedImports(m *goModule, before, after *goFile) ([]byte, bool) {
-	unused := map[string]bool{}
-	for i, list := range [][]string{after.errors, before.errors} {
-		for _, e := range list {
-			if p, _, ok := strings.Cut(e, " imported"); ok && strings.HasSuffix(e, "and not used") {
-				unused[p] = i == 0
-			}
-		}
+// withoutUnusedImports returns the new text of a file without the imports that only the old text uses.
+func withoutUnusedImports(f *goFile, text []byte) []byte {
+	fset := token.NewFileSet()
+	tree, err := parser.ParseFile(fset, "", text, parser.SkipObjectResolution)
+	if err != nil {
+		return text
 	}
-	if before.info != nil && after.info != nil {
-		used := usedPackages(after)
-		for p := range usedPackages(before) { // unread packages are never reported as unused
-			if !used[p] {
-				unused[strconv.Quote(p)] = true
-			}
+	was, is := patch.Packages(f.tree), patch.Packages(tree)
+	unused := map[string]bool{}
+	for _, spec := range f.tree.Imports {
+		if name := f.importName(spec); was[name] && !is[name] {
+			unused[spec.Path.Value] = true
 		}
 	}
 	var edits []edit
-	for _, spec := range after.tree.Imports {
-		if p, err := strconv.Unquote(spec.Path.Value); err == nil && unused[strconv.Quote(p)] {
-			start, end := m.span(spec)
-			edits = append(edits, lineEdit(after.source, start, end))
+	for _, spec := range tree.Imports {
+		if unused[spec.Path.Value] {
+			edits = append(edits, lineEdit(text, fset.PositionFor(spec.Pos(), false).Offset, fset.PositionFor(spec.End(), false).Offset))
 		}
 	}
-	if len(edits) == 0 {
-		return nil, false
-	}
-	return []byte(replace(after.source, 0, len(after.source), edits)), true
-}
-
-// usedPackages returns the import paths of the packages that the code of a file uses.
-func usedPackages(f *goFile) map[string]bool {
-	used := map[string]bool{}
-	for n := range ast.Preorder(f.tree) {
-		if id, ok := n.(*ast.Ident); ok {
-			if p, ok := f.info.Uses[id].(*types.PkgName); ok {
-				used[p.Imported().Path()] = true
-			}
-		}
-	}
-	return used
+	return []byte(replace(text, 0, len(text), edits))
 }
 
 // lineEdit returns the edit that removes a range, and its lines if nothing else is on them.
@@ -373,7 +340,7 @@ func (r *goRewriter) run() {
 	for _, spec := range r.f.tree.Imports {
 		p, err := strconv.Unquote(spec.Path.Value)
 		if err != nil || !isGoSource(p) {
-			if name := r.importName(spec, p); err == nil {
+			if name := r.f.importName(spec); err == nil {
 				r.taken[name] = true
 			}
 			continue
@@ -402,14 +369,14 @@ func (r *goRewriter) run() {
 }
 
 // importName returns the name of an import in the file.
-func (r *goRewriter) importName(spec *ast.ImportSpec, p string) string {
+func (f *goFile) importName(spec *ast.ImportSpec) string {
 	if spec.Name != nil {
 		return spec.Name.Name
 	}
-	if o, ok := r.info.Implicits[spec].(*types.PkgName); ok {
+	if o, ok := f.info.Implicits[spec].(*types.PkgName); ok {
 		return o.Imported().Name()
 	}
-	return path.Base(p)
+	return path.Base(strings.Trim(spec.Path.Value, "`\""))
 }
 
 // use returns the name of a target package in the file. It adds an import if the file has none.
@@ -420,7 +387,7 @@ func (r *goRewriter) use(short string) string {
 	}
 	for _, spec := range r.f.tree.Imports {
 		if text, err := strconv.Unquote(spec.Path.Value); err == nil && text == p {
-			if name := r.importName(spec, p); name != "_" && name != "." {
+			if name := r.f.importName(spec); name != "_" && name != "." {
 				r.imports[p] = name
 				return name
 			}

@@ -248,31 +248,31 @@ var (
 	missing = regexp.MustCompile(`undefined \(type \*?(http|url|time|os|context|io)\.\w+ has no field or method`)
 )
 
-// newErrors returns a type error that a change introduces in the module, with its file, or "".
-func newErrors(before, after *goModule) string {
-	old := map[string]int{}
-	each := func(m *goModule, visit func(f *goFile, e string) bool) {
-		for _, f := range m.files {
-			for _, e := range f.errors {
-				e = qualified.ReplaceAllString(e, "$1.") // the path is present only if names are ambiguous
-				if !strings.HasPrefix(e, "could not import ") && !missing.MatchString(e) && !visit(f, e) {
-					return
-				}
+// typeErrors returns the type errors of the files of the module, except for those about packages that are not read.
+func (m *goModule) typeErrors() (all []string) {
+	for _, f := range m.files {
+		for _, e := range f.errors {
+			e = qualified.ReplaceAllString(e, "$1.") // the path is present only if names are ambiguous
+			if !strings.HasPrefix(e, "could not import ") && !missing.MatchString(e) {
+				all = append(all, f.path+": "+e)
 			}
 		}
 	}
-	each(before, func(f *goFile, e string) bool {
-		old[f.path+" "+e]++
-		return true
-	})
-	found := ""
-	each(after, func(f *goFile, e string) bool {
-		if old[f.path+" "+e]--; old[f.path+" "+e] < 0 {
-			found = f.path + ": " + e
+	return all
+}
+
+// newError returns a type error that a change introduces in the module, with its file, or "".
+func newError(before, after *goModule) string {
+	old := map[string]int{}
+	for _, e := range before.typeErrors() {
+		old[e]++
+	}
+	for _, e := range after.typeErrors() {
+		if old[e]--; old[e] < 0 {
+			return e
 		}
-		return found == ""
-	})
-	return found
+	}
+	return ""
 }
 
 // imported reports whether the file imports a path that a predicate accepts.

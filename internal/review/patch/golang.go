@@ -21,6 +21,13 @@ func (f *File) TidyGo() bool {
 	if errBefore != nil || errAfter != nil || unused(after) > unused(before) {
 		return false
 	}
+	packages := func(source []byte) map[string]bool {
+		tree, err := parser.ParseFile(token.NewFileSet(), "", source, parser.SkipObjectResolution)
+		if err != nil && tree == nil {
+			return nil
+		}
+		return Packages(tree) // partial if broken
+	}
 	was, is := packages(f.Before), packages(f.After)
 	if before.Exhausted() || after.Exhausted() {
 		return false
@@ -59,14 +66,10 @@ func removeImport(source []byte, n *syntax.Node) udiff.Edit {
 	return udiff.Edit{Start: n.Start, End: n.End}
 }
 
-// packages returns the names before a dot in a Go file. It includes names in types, which have no nodes in package
+// Packages returns the names before a dot in a Go file. It includes names in types, which have no nodes in package
 // syntax.
-func packages(source []byte) map[string]bool {
+func Packages(tree *ast.File) map[string]bool {
 	all := map[string]bool{}
-	tree, _ := parser.ParseFile(token.NewFileSet(), "", source, parser.SkipObjectResolution) // partial if broken
-	if tree == nil {
-		return all
-	}
 	for n := range ast.Preorder(tree) {
 		if s, ok := n.(*ast.SelectorExpr); ok {
 			if x, ok := s.X.(*ast.Ident); ok {
