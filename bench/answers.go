@@ -3,13 +3,9 @@
 package main
 
 import (
-	"context"
 	"errors"
-	"net/http"
 	"sync"
 	"time"
-
-	"assay/internal/assaytest"
 )
 
 // answers are the responses of a server to its clients.
@@ -53,12 +49,4 @@ func callFrom(clients int, span time.Duration, do func(client int) error) (answe
 	done.Wait()
 	all.span = time.Since(began)
 	return all, errors.Join(errs...)
-}
-
-// repeat sends the same request from several clients for a time. Every response must have status 200.
-func repeat(ctx context.Context, client *http.Client, url, key string, clients int, span time.Duration) (answers, error) {
-	return callFrom(clients, span, func(int) error {
-		_, err := assaytest.Get(ctx, client, url, key)
-		return err
-	})
 }

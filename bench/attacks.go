@@ -96,20 +96,14 @@ func resource(r pcommon.Resource, name string) {
 // internal and orphans.
 func wideTrace(services, spans int) ([]byte, error) {
 	traces := ptrace.NewTraces()
-	now := pcommon.NewTimestampFromTime(time.Now())
 	for i := range services {
 		rs := traces.ResourceSpans().AppendEmpty()
 		resource(rs.Resource(), fmt.Sprint("wide-", i))
 		list := rs.ScopeSpans().AppendEmpty().Spans()
 		for j := range spans {
-			s := list.AppendEmpty()
-			s.SetTraceID([16]byte{1})
-			s.SetSpanID(id8(i*spans + j + 1))
+			s := addSpan(list, [16]byte{1}, i*spans+j+1, fmt.Sprint("operation ", j))
 			s.SetParentSpanID(id8(1<<40 + i))
 			s.SetKind(ptrace.SpanKindInternal)
-			s.SetName(fmt.Sprint("operation ", j))
-			s.SetStartTimestamp(now)
-			s.SetEndTimestamp(now)
 		}
 	}
 	return ptraceotlp.NewExportRequestFromTraces(traces).MarshalProto()
@@ -118,7 +112,6 @@ func wideTrace(services, spans int) ([]byte, error) {
 // heavyTrace returns one trace with a span of each of many resources with long texts.
 func heavyTrace(resources int) ([]byte, error) {
 	traces := ptrace.NewTraces()
-	now := pcommon.NewTimestampFromTime(time.Now())
 	for i := range resources {
 		rs := traces.ResourceSpans().AppendEmpty()
 		for _, key := range []string{"service.name", "service.namespace", "service.version", "deployment.environment.name"} {
@@ -128,14 +121,20 @@ func heavyTrace(resources int) ([]byte, error) {
 		for j := range 8 {
 			rs.Resource().Attributes().PutStr(fmt.Sprint("heavy.", j), strings.Repeat("heavy ", 80))
 		}
-		s := rs.ScopeSpans().AppendEmpty().Spans().AppendEmpty()
-		s.SetTraceID([16]byte{3})
-		s.SetSpanID(id8(i + 1))
-		s.SetName("operation")
-		s.SetStartTimestamp(now)
-		s.SetEndTimestamp(now)
+		addSpan(rs.ScopeSpans().AppendEmpty().Spans(), [16]byte{3}, i+1, "operation")
 	}
 	return ptraceotlp.NewExportRequestFromTraces(traces).MarshalProto()
+}
+
+// addSpan adds a span that is now.
+func addSpan(to ptrace.SpanSlice, trace pcommon.TraceID, id int, name string) ptrace.Span {
+	s, now := to.AppendEmpty(), pcommon.NewTimestampFromTime(time.Now())
+	s.SetTraceID(trace)
+	s.SetSpanID(id8(id))
+	s.SetName(name)
+	s.SetStartTimestamp(now)
+	s.SetEndTimestamp(now)
+	return s
 }
 
 func id8(n int) (id [8]byte) {
@@ -146,7 +145,6 @@ func id8(n int) (id [8]byte) {
 // scopedSpans returns spans of one scope with many secrets.
 func scopedSpans(secrets, spans int) ([]byte, error) {
 	traces := ptrace.NewTraces()
-	now := pcommon.NewTimestampFromTime(time.Now())
 	rs := traces.ResourceSpans().AppendEmpty()
 	resource(rs.Resource(), "scoped")
 	ss := rs.ScopeSpans().AppendEmpty()
@@ -154,12 +152,7 @@ func scopedSpans(secrets, spans int) ([]byte, error) {
 		ss.Scope().Attributes().PutStr(fmt.Sprintf("password%d", i), "hunter2hunter2")
 	}
 	for i := range spans {
-		s := ss.Spans().AppendEmpty()
-		s.SetTraceID([16]byte{2, byte(i >> 8), byte(i)})
-		s.SetSpanID(id8(i + 1))
-		s.SetName("operation")
-		s.SetStartTimestamp(now)
-		s.SetEndTimestamp(now)
+		addSpan(ss.Spans(), [16]byte{2, byte(i >> 8), byte(i)}, i+1, "operation")
 	}
 	return ptraceotlp.NewExportRequestFromTraces(traces).MarshalProto()
 }

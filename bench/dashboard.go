@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
@@ -340,13 +341,17 @@ func browse(ctx context.Context, client *http.Client, method, address string, bo
 	return compressed, err
 }
 
-// hrefs returns the links of a page to addresses below a path.
-func hrefs(compressed []byte, below string) ([]string, error) {
-	zr, err := gzip.NewReader(strings.NewReader(string(compressed)))
+func gunzip(compressed []byte) ([]byte, error) {
+	zr, err := gzip.NewReader(bytes.NewReader(compressed))
 	if err != nil {
 		return nil, err
 	}
-	page, err := io.ReadAll(zr)
+	return io.ReadAll(zr)
+}
+
+// hrefs returns the links of a page to addresses below a path.
+func hrefs(compressed []byte, below string) ([]string, error) {
+	page, err := gunzip(compressed)
 	if err != nil {
 		return nil, err
 	}
@@ -364,11 +369,7 @@ func firstVisit(ctx context.Context, client *http.Client, root string) (float64,
 	if err != nil {
 		return 0, err
 	}
-	zr, err := gzip.NewReader(strings.NewReader(string(compressed)))
-	if err != nil {
-		return 0, err
-	}
-	page, err := io.ReadAll(zr)
+	page, err := gunzip(compressed)
 	if err != nil {
 		return 0, err
 	}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -118,12 +117,7 @@ func (f *fairLoad) attacked(ctx context.Context, s *settings, t *table) (seen st
 
 // with runs do with a new server of two organizations.
 func (f *fairLoad) with(ctx context.Context, s *settings, do func(srv *server, greedy string) error) (err error) {
-	dir, err := os.MkdirTemp("", "assay-bench-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	srv, err := startAssay(ctx, s.assay, dir, fairArgs...)
+	srv, err := startAssay(ctx, s.assay, "", fairArgs...)
 	if err != nil {
 		return err
 	}

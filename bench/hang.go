@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -63,12 +62,7 @@ func (h *hang) measure(ctx context.Context, s *settings) (t *table, err error) {
 	defer upstream.Close()
 	go upstream.swallow()
 
-	dir, err := os.MkdirTemp("", "assay-bench-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	srv, err := startAssay(ctx, s.assay, dir, h.flags("http://"+l.Addr().String())...)
+	srv, err := startAssay(ctx, s.assay, "", h.flags("http://"+l.Addr().String())...)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +97,10 @@ func (t *table) compare(ctx context.Context, srv *server, names [2]string, start
 	client := &http.Client{Timeout: assaytest.Limit, Transport: &http.Transport{MaxIdleConnsPerHost: hangReaders}}
 	defer client.CloseIdleConnections()
 	list := func() (answers, error) {
-		return repeat(ctx, client, "http://"+srv.rest+"/api/v1/services", srv.key, hangReaders, hangSpan)
+		return callFrom(hangReaders, hangSpan, func(int) error {
+			_, err := assaytest.Get(ctx, client, "http://"+srv.rest+"/api/v1/services", srv.key)
+			return err
+		})
 	}
 	var alone, beside answers
 	var ratios []float64

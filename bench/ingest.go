@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"time"
 
 	"assay/internal/wire"
@@ -82,10 +81,6 @@ func runIngest(ctx context.Context, s *settings, emit func(*table) error) error 
 }
 
 func startServers(ctx context.Context, s *settings) (servers []*server, err error) {
-	dir, err := os.MkdirTemp("", "assay-bench-")
-	if err != nil {
-		return nil, err
-	}
 	collector, err := startCollector(ctx, s.collector)
 	if err != nil {
 		return nil, err
@@ -93,11 +88,10 @@ func startServers(ctx context.Context, s *settings) (servers []*server, err erro
 	servers = append(servers, collector)
 	// Include the later work for the spans of a load in the measurement: evaluating their
 	// traces, scoring.
-	a, err := startAssay(ctx, s.assay, dir, "--trace-idle", "1s", "--score-interval", "1s")
+	a, err := startAssay(ctx, s.assay, "", "--trace-idle", "1s", "--score-interval", "1s")
 	if err != nil {
 		return servers, err
 	}
-	a.dir = dir
 	return append(servers, a), nil
 }
 

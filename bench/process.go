@@ -37,8 +37,20 @@ type server struct {
 // bootstrapKey is the API key of the servers that this program starts.
 const bootstrapKey = assaytest.Key
 
-// startAssay starts assay with its store on disk in dir, and waits until it is ready.
-func startAssay(ctx context.Context, binary, dir string, args ...string) (*server, error) {
+// startAssay starts assay with its store on disk, and waits until it is ready. Without a dir, it has one that stop deletes.
+func startAssay(ctx context.Context, binary, dir string, args ...string) (s *server, err error) {
+	own := ""
+	if dir == "" {
+		if own, err = os.MkdirTemp("", "assay-bench-"); err != nil {
+			return nil, err
+		}
+		defer func() {
+			if err != nil {
+				err = errors.Join(err, os.RemoveAll(own))
+			}
+		}()
+		dir = own
+	}
 	a, err := assaytest.Start(ctx, assaytest.Config{Binary: binary, Dir: dir, Args: append([]string{"--bootstrap-api-key", bootstrapKey}, args...)})
 	if err != nil {
 		return nil, err
@@ -48,7 +60,7 @@ func startAssay(ctx context.Context, binary, dir string, args ...string) (*serve
 		return nil, err
 	}
 	return &server{
-		Process: a.Process, assay: a, key: bootstrapKey,
+		Process: a.Process, assay: a, key: bootstrapKey, dir: own,
 		rest: strings.TrimPrefix(a.Root, "http://"), http: strings.TrimPrefix(a.OTLPHTTP, "http://"), grpc: a.OTLPGRPC,
 	}, nil
 }

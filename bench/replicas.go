@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"strconv"
 	"time"
 
@@ -66,15 +65,10 @@ func replicasOf(ctx context.Context, s *settings, n int) (r replicaResult, err e
 	defer func() { err = errors.Join(err, database.Close()) }()
 	var servers []*server
 	for i := range n {
-		dir, err := os.MkdirTemp("", "assay-bench-")
+		srv, err := startAssay(ctx, s.assay, "", "--store", database.URL(), "--replica-name", "replica-"+strconv.Itoa(i))
 		if err != nil {
 			return r, err
 		}
-		srv, err := startAssay(ctx, s.assay, dir, "--store", database.URL(), "--replica-name", "replica-"+strconv.Itoa(i))
-		if err != nil {
-			return r, errors.Join(err, os.RemoveAll(dir))
-		}
-		srv.dir = dir
 		servers = append(servers, srv)
 		defer func() { err = errors.Join(err, srv.stop()) }()
 	}

@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
+	"assay/internal/assaytest"
 	"assay/internal/wire"
 )
 
@@ -45,12 +47,7 @@ func runSoak(ctx context.Context, s *settings, emit func(*table) error) (err err
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "assay-bench-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	srv, err := startAssay(ctx, s.assay, dir)
+	srv, err := startAssay(ctx, s.assay, "")
 	if err != nil {
 		return err
 	}
@@ -161,16 +158,15 @@ func (p *soakSender) send(ctx context.Context, end time.Time, perSecond float64)
 }
 
 func (p *soakSender) post(ctx context.Context, signal wire.Signal, body []byte) error {
-	to, path := &fairLoad{client: p.client, otlp: p.srv.http}, "/v1/"+signal.String()
 	for {
-		status, err := to.send(ctx, p.srv.key, path, "", body)
+		r, err := assaytest.Post(ctx, p.client, "http://"+p.srv.http, p.srv.key, signal, body)
 		switch {
 		case err != nil:
 			return err
-		case status == http.StatusOK:
+		case r.Status == http.StatusOK:
 			return nil
-		case status != http.StatusServiceUnavailable:
-			return fmt.Errorf("POST %s: status %d", path, status)
+		case r.Status != http.StatusServiceUnavailable:
+			return fmt.Errorf("POST %s: status %d", signal, r.Status)
 		}
 		if err := sleep(ctx, fairBackoff); err != nil {
 			return err
@@ -180,29 +176,18 @@ func (p *soakSender) post(ctx context.Context, signal wire.Signal, body []byte) 
 
 // soakLoad makes all senders send and returns the accepted bytes per second.
 func soakLoad(ctx context.Context, senders []*soakSender, span time.Duration, perSecond float64) (float64, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var (
-		mu    sync.Mutex
-		total int
-		errs  []error
-		done  sync.WaitGroup
-	)
+	group, ctx := errgroup.WithContext(ctx)
+	var total atomic.Int64
 	began := time.Now()
 	for _, p := range senders {
-		done.Go(func() {
+		group.Go(func() error {
 			taken, err := p.send(ctx, began.Add(span), perSecond/float64(len(senders)))
-			mu.Lock()
-			defer mu.Unlock()
-			total += taken
-			if err != nil {
-				errs = append(errs, err)
-				cancel()
-			}
+			total.Add(int64(taken))
+			return err
 		})
 	}
-	done.Wait()
-	return float64(total) / time.Since(began).Seconds(), errors.Join(errs...)
+	err := group.Wait()
+	return float64(total.Load()) / time.Since(began).Seconds(), err
 }
 
 // soakSeries are samples of soakMetrics.
