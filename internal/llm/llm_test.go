@@ -132,7 +132,7 @@ func TestFailures(t *testing.T) {
 		"redirect of GET":   {llmtest.Reply{Status: 302, Location: other.URL + "/messages"}, false, status(302, 0)},
 		"broken":            {llmtest.Reply{Break: true}, false, broken},
 		"half":              {llmtest.Reply{Half: true}, false, broken},
-		"hang":              {llmtest.Reply{Hang: true}, true, timeout},
+		"hang":              {llmtest.Hang, true, timeout},
 		"drip":              {llmtest.Reply{Drip: true}, true, timeout},
 		"no JSON":           {llmtest.Reply{Raw: "a text with the key " + key}, false, unusable},
 		"other JSON":        {llmtest.Reply{Raw: `{"error": "` + key + `"}`}, false, unusable},
@@ -144,7 +144,7 @@ func TestFailures(t *testing.T) {
 		"cut answer too":    {llmtest.Reply{Text: "half of", Finish: "max_tokens"}, false, unusable},
 		"filtered":          {llmtest.Reply{Text: "half of", Finish: "content_filter"}, false, unusable},
 		"refused":           {llmtest.Reply{Refuse: "I cannot"}, false, unusable},
-		"tool":              {llmtest.Reply{Tool: true}, false, unusable},
+		"tool":              {llmtest.Reply{Calls: []llmtest.Call{{Name: "f", Arguments: "{}"}}}, false, unusable},
 		"strange end":       {llmtest.Reply{Text: "half of", Finish: "bored"}, false, unusable},
 	} {
 		t.Run(name, func(t *testing.T) {

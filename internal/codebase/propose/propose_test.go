@@ -304,7 +304,7 @@ func TestCost(t *testing.T) {
 // TestHanging: if the provider does not answer, the task ends at the timeout of the call.
 func TestHanging(t *testing.T) {
 	each(t, func(t *testing.T, f *fixture) {
-		f.model.Always(llmtest.Reply{Hang: true})
+		f.model.Always(llmtest.Hang)
 		f.Timeout = 50 * time.Millisecond
 		a := f.propose()
 		require.Contains(t, a.Reason, "did not answer within 50ms")
@@ -316,7 +316,7 @@ func TestHanging(t *testing.T) {
 // TestCancelRace: canceling the context ends a task that waits for the provider.
 func TestCancelRace(t *testing.T) {
 	each(t, func(t *testing.T, f *fixture) {
-		f.model.Always(llmtest.Reply{Hang: true})
+		f.model.Always(llmtest.Hang)
 		f.Timeout = time.Hour
 		ctx, cancel := context.WithCancelCause(t.Context())
 		stop := errors.New("a caller cancelled the run")

@@ -282,7 +282,7 @@ func (u *unsaved) UpdateRun(ctx context.Context, holder string, r *assay.Run, ev
 func TestModelTime(t *testing.T) {
 	w, found := newShop(t)
 	model, with := withModel(t, w)
-	model.Always(llmtest.Reply{Hang: true})
+	model.Always(llmtest.Hang)
 	made := w.made
 	w.made = func(ctx context.Context, dir string, c worker.Change) (*worker.Response, error) {
 		w.clock.move(DefaultTimeout/2 + time.Second)

@@ -43,20 +43,21 @@ type Reply struct {
 
 	Text   string // of the reply
 	Finish string // finish_reason or stop_reason; default the one of a whole answer
-	Tool   bool   // the model calls a tool
 	Empty  bool   // the reply has no text
-	Calls  []Call // that it makes; Tool is not needed
+	Calls  []Call // that it makes
 	// Input and Output are the tokens of the usage; default 1. Negative ones are sent as they are.
 	Input, Output int
 	Refuse        string // the text of a refusal
 
 	Raw   string          // body in place of one in the wire format
-	Hang  bool            // no answer before the client leaves
 	Drip  bool            // the body comes byte by byte and never ends
 	Half  bool            // the connection breaks in the middle of the body
 	Break bool            // the connection breaks before an answer
 	After <-chan struct{} // wait for it first
 }
+
+// Hang is a Reply that never comes.
+var Hang = Reply{After: make(chan struct{})}
 
 // Call is a call of a tool. Arguments is JSON; the format of OpenAI can send any text.
 type Call struct{ Name, Arguments string }
@@ -133,10 +134,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		sever(w)
 		return
 	}
-	if reply.Hang {
-		s.hang(r)
-		return
-	}
 	text := reply.Raw
 	if text == "" {
 		text = reply.body(operation == "/messages")
@@ -149,13 +146,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if reply.Location != "" {
 		h.Set("Location", reply.Location)
 	}
-	status := reply.Status
-	status = cmp.Or(status, http.StatusOK)
 	if reply.Half {
 		h.Set("Content-Length", strconv.Itoa(len(text)))
 		text = text[:len(text)/2]
 	}
-	w.WriteHeader(status)
+	w.WriteHeader(cmp.Or(reply.Status, http.StatusOK))
 	_, _ = io.WriteString(w, text) // the client may have disconnected
 	if reply.Half {
 		sever(w)
@@ -182,13 +177,6 @@ func (s *Server) next(r Request) Reply {
 func sever(w http.ResponseWriter) {
 	if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
 		_ = conn.Close()
-	}
-}
-
-func (s *Server) hang(r *http.Request) {
-	select {
-	case <-r.Context().Done():
-	case <-s.closing:
 	}
 }
 
@@ -281,11 +269,8 @@ func (r Reply) body(messages bool) string {
 		return `{"error": {"type": "test", "message": "the script says so"}}`
 	}
 	text := r.Text
-	if text == "" && !r.Tool && r.Refuse == "" && len(r.Calls) == 0 && !r.Empty {
+	if text == "" && r.Refuse == "" && len(r.Calls) == 0 && !r.Empty {
 		text = DefaultAnswer
-	}
-	if r.Tool {
-		r.Calls = []Call{{"f", "{}"}}
 	}
 	r.Input, r.Output = cmp.Or(r.Input, 1), cmp.Or(r.Output, 1)
 	if messages {
@@ -296,20 +281,17 @@ func (r Reply) body(messages bool) string {
 
 func (r Reply) openAI(text string) string {
 	message := object{"role": "assistant", "content": text}
-	finish := "stop"
+	finish := cmp.Or(r.Finish, "stop")
 	if len(r.Calls) > 0 {
 		calls := []object{}
 		for i, c := range r.Calls {
 			calls = append(calls, object{"id": strconv.Itoa(i), "type": "function", "function": object{"name": c.Name, "arguments": c.Arguments}})
 		}
 		message["tool_calls"] = calls
-		finish = "tool_calls"
+		finish = cmp.Or(r.Finish, "tool_calls")
 	}
 	if r.Refuse != "" {
 		message["refusal"] = r.Refuse
-	}
-	if r.Finish != "" {
-		finish = r.Finish
 	}
 	return encode(object{
 		"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "test",
