@@ -85,19 +85,22 @@ func (s *Service) markdownDetails() string {
 			values := lists.Map(f.values, MarkdownCode)
 			fmt.Fprintf(&b, "- %s\n", f.join(values))
 		}
-		if step := firstStep(remedy.For(info, i.Attributes)); len(step) > 0 {
-			b.WriteString("\n" + strings.TrimSpace("**Fix:** "+step[0].text) + "\n")
-			if step[0].kind != code {
-				step = step[1:]
-			}
-			writeMarkdownBlocks(&b, step)
-		}
+		writeMarkdownFix(&b, remedy.For(info, i.Attributes))
 	}
 	b.WriteString("\n</details>\n")
 	return b.String()
 }
 
-func writeMarkdownBlocks(b *strings.Builder, blocks []block) {
+// writeMarkdownFix writes the first step of a fix.
+func writeMarkdownFix(b *strings.Builder, markdown string) {
+	blocks := firstStep(markdown)
+	if len(blocks) == 0 {
+		return
+	}
+	b.WriteString("\n" + strings.TrimSpace("**Fix:** "+blocks[0].text) + "\n")
+	if blocks[0].kind != code {
+		blocks = blocks[1:]
+	}
 	for _, next := range blocks {
 		switch next.kind {
 		case code:

@@ -64,13 +64,7 @@ func markdownFindings(group []review.Finding, explained map[string]bool) string 
 			if why := firstParagraph(f.Why); why != "" {
 				b.WriteString("\n" + why + "\n")
 			}
-			if step := firstStep(f.Fix); len(step) > 0 {
-				b.WriteString("\n" + strings.TrimSpace("**Fix:** "+step[0].text) + "\n")
-				if step[0].kind != code {
-					step = step[1:]
-				}
-				writeMarkdownBlocks(&b, step)
-			}
+			writeMarkdownFix(&b, f.Fix)
 		}
 		fmt.Fprintf(&b, "\n`%s`\n\n", f.Check)
 	}

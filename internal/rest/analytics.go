@@ -150,25 +150,17 @@ func showServiceCost(c *assay.ServiceCost, organizationBytes uint64) ServiceCost
 func cost(amount float64) float64 { return round(amount, 4) }
 
 func (s *server) analytics() {
-	handle(s, "get-log-volume", route{scope: assay.ScopeRead}, func(ctx context.Context, c *call) (LogVolume, error) {
+	handleFound(s, "get-log-volume", route{scope: assay.ScopeRead}, showLogVolume, func(ctx context.Context, c *call) (*assay.LogVolume, error) {
 		if s.cfg.LogVolume == nil {
-			return LogVolume{}, assay.Errorf(assay.CodeUnavailable, "the metrics store is not configured")
+			return nil, assay.Errorf(assay.CodeUnavailable, "the metrics store is not configured")
 		}
-		v, err := s.cfg.LogVolume.LogVolume(ctx, c.Principal.OrganizationID, assay.LogVolumePeriod(param[string](c.params, "period")))
-		if err != nil {
-			return LogVolume{}, err
-		}
-		return showLogVolume(v), nil
+		return s.cfg.LogVolume.LogVolume(ctx, c.Principal.OrganizationID, assay.LogVolumePeriod(param[string](c.params, "period")))
 	})
 
-	handle(s, "get-service-analytics", route{scope: assay.ScopeRead}, func(ctx context.Context, c *call) (ServiceAnalytics, error) {
+	handleFound(s, "get-service-analytics", route{scope: assay.ScopeRead}, showServiceAnalytics, func(ctx context.Context, c *call) (*assay.ServiceAnalytics, error) {
 		if s.cfg.Analyst == nil {
-			return ServiceAnalytics{}, assay.Errorf(assay.CodeUnavailable, "service analytics are not configured")
+			return nil, assay.Errorf(assay.CodeUnavailable, "service analytics are not configured")
 		}
-		a, err := s.cfg.Analyst.Analyze(ctx, c.Principal.OrganizationID, param[int](c.params, "limit"))
-		if err != nil {
-			return ServiceAnalytics{}, err
-		}
-		return showServiceAnalytics(a), nil
+		return s.cfg.Analyst.Analyze(ctx, c.Principal.OrganizationID, param[int](c.params, "limit"))
 	})
 }

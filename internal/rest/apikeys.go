@@ -58,19 +58,18 @@ func (s *server) apiKeys() {
 		}
 		return nil
 	}
-	admin := route{scope: assay.ScopeAdmin, unknown: assay.CodeNotFound}
+	create := route{scope: assay.ScopeAdmin, unknown: assay.CodeNotFound}
+	admin := create
+	admin.ready = configured
 
 	handleList(s, "list-api-keys", admin, func(ctx context.Context, c *call) ([]APIKey, int, error) {
-		if err := configured(); err != nil {
-			return nil, 0, err
-		}
 		found, err := s.cfg.Keys.FindKeys(ctx, c.Principal, c.page())
 		if err != nil {
 			return nil, 0, err
 		}
 		return lists.Map(found.Keys, s.showAPIKey), found.Total, nil
 	})
-	handle(s, "create-api-key", admin, func(ctx context.Context, c *call) (APIKey, error) {
+	handle(s, "create-api-key", create, func(ctx context.Context, c *call) (APIKey, error) {
 		var in apiKeyInput
 		if err := s.readFields(ctx, c, &in); err != nil {
 			return APIKey{}, err
@@ -97,9 +96,6 @@ func (s *server) apiKeys() {
 		return out, nil
 	})
 	handle(s, "delete-api-key", admin, func(ctx context.Context, c *call) (any, error) {
-		if err := configured(); err != nil {
-			return nil, err
-		}
 		return nil, s.cfg.Keys.RevokeKey(ctx, c.Principal, param[string](c.params, "id"))
 	})
 }

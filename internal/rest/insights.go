@@ -182,10 +182,6 @@ func showInsight(i *assay.Insight) Insight {
 	return out
 }
 
-func showInsights(found []*assay.Insight) []Insight {
-	return lists.Map(found, showInsight)
-}
-
 // encode writes the insight with its type. It makes the text of the type, which is the most work for a page: encoding
 // takes a turn at the CPU.
 func (i *Insight) encode(b *bytes.Buffer) error {
@@ -276,8 +272,5 @@ func (s *server) insights() {
 
 func (s *server) findInsights(ctx context.Context, f assay.InsightFilter) ([]Insight, int, error) {
 	found, total, err := s.cfg.Insights.FindInsights(ctx, f)
-	if err != nil {
-		return nil, 0, err
-	}
-	return showInsights(found), total, nil
+	return lists.Map(found, showInsight), total, err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay"
+	"assay/internal/lists"
 	"assay/internal/rules/catalog"
 )
 
@@ -24,7 +25,7 @@ func TestInsightJSON(t *testing.T) {
 	s.addInsights(s.services[0], int(catalog.Count))
 	s.insights = append(s.insights, &assay.Insight{Type: "of_a_newer_program"})
 	for n := range len(s.insights) + 1 {
-		list := showInsights(s.insights[:n])
+		list := lists.Map(s.insights[:n], showInsight)
 		whole := make([]any, n)
 		for i := range list {
 			var kind InsightType

@@ -40,6 +40,9 @@ type route struct {
 	// unknown is the code for a path parameter that is not a UUID and therefore no known id;
 	// default assay.CodeInvalid.
 	unknown assay.Code
+	// ready returns an error if the server does not have what the operation needs. It is called
+	// with valid parameters. nil: it has.
+	ready func() error
 	// validate adds an entry to details for each parameter that contradicts another one.
 	// Invalid parameters are absent.
 	validate func(p params, details map[string]string)
@@ -57,29 +60,30 @@ type call struct {
 // resource. It panics if the document does not have the operation, or declares a
 // parameter that the server cannot parse.
 func handle[D any](s *server, id string, rt route, read func(context.Context, *call) (D, error)) {
-	op := s.doc.operation(id)
-	b := newBinder(op, &rt)
-	s.route(op, rt, func(ctx context.Context, x *exchange, c *call) (err error) {
-		if c.params, err = b.bind(c.Request); err != nil {
-			return err
-		}
+	s.bound(id, rt, func(ctx context.Context, x *exchange, c *call, tagged bool) error {
 		data, err := read(ctx, c)
 		if err != nil {
 			return err
 		}
-		return x.succeed(ctx, data, nil, op.tagged())
+		return x.succeed(ctx, data, nil, tagged)
+	})
+}
+
+// handleFound is handle for a resource that find returns and show converts.
+func handleFound[S, D any](s *server, id string, rt route, show func(S) D, find func(context.Context, *call) (S, error)) {
+	handle(s, id, rt, func(ctx context.Context, c *call) (data D, err error) {
+		found, err := find(ctx, c)
+		if err != nil {
+			return data, err
+		}
+		return show(found), nil
 	})
 }
 
 // handleList is handle for a page of a list. read returns the items of the page and the
 // number of items in all pages.
 func handleList[D any](s *server, id string, rt route, read func(context.Context, *call) ([]D, int, error)) {
-	op := s.doc.operation(id)
-	b := newBinder(op, &rt)
-	s.route(op, rt, func(ctx context.Context, x *exchange, c *call) (err error) {
-		if c.params, err = b.bind(c.Request); err != nil {
-			return err
-		}
+	s.bound(id, rt, func(ctx context.Context, x *exchange, c *call, tagged bool) error {
 		items, total, err := read(ctx, c)
 		if err != nil {
 			return err
@@ -87,7 +91,23 @@ func handleList[D any](s *server, id string, rt route, read func(context.Context
 		if items == nil {
 			items = []D{} // never null
 		}
-		return x.succeed(ctx, items, newPage(c.Request.URL.EscapedPath(), c.query, c.page(), len(items), total), op.tagged())
+		return x.succeed(ctx, items, newPage(c.Request.URL.EscapedPath(), c.query, c.page(), len(items), total), tagged)
+	})
+}
+
+// bound registers the handler of the operation with this id, whose parameters are valid.
+func (s *server) bound(id string, rt route, answer func(ctx context.Context, x *exchange, c *call, tagged bool) error) {
+	op := s.doc.operation(id)
+	b := newBinder(op, &rt)
+	s.route(op, rt, func(ctx context.Context, x *exchange, c *call) (err error) {
+		c.params, err = b.bind(c.Request)
+		if err == nil && rt.ready != nil {
+			err = rt.ready()
+		}
+		if err != nil {
+			return err
+		}
+		return answer(ctx, x, c, op.tagged())
 	})
 }
 

@@ -57,11 +57,7 @@ func showOrganization(o *assay.Organization) Organization {
 }
 
 func (s *server) organization() {
-	handle(s, "get-organization", route{scope: assay.ScopeRead}, func(ctx context.Context, c *call) (Organization, error) {
-		found, err := s.cfg.Organizations.FindOrganizationByID(ctx, c.Principal.OrganizationID)
-		if err != nil {
-			return Organization{}, err
-		}
-		return showOrganization(found), nil
+	handleFound(s, "get-organization", route{scope: assay.ScopeRead}, showOrganization, func(ctx context.Context, c *call) (*assay.Organization, error) {
+		return s.cfg.Organizations.FindOrganizationByID(ctx, c.Principal.OrganizationID)
 	})
 }

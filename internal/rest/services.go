@@ -3,6 +3,7 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -38,23 +39,20 @@ type InstrumentationScore struct {
 	CreatedAt        string   `json:"created_at"`
 }
 
-func showService(s *assay.Service, window time.Duration) Service {
+func (s *server) showService(f *assay.Service) Service {
 	out := Service{
-		ID: s.ID, Name: s.Name, Namespace: s.Namespace, Environment: s.Environment, Version: s.Version,
-		OrganizationID: s.OrganizationID,
-		CreatedAt:      timestamp(s.CreatedAt), UpdatedAt: timestamp(s.UpdatedAt),
-		FirstSeenAt: timestamp(s.FirstSeenAt), LastSeenAt: timestamp(s.LastSeenAt),
+		ID: f.ID, Name: f.Name, Namespace: f.Namespace, Environment: f.Environment, Version: f.Version,
+		OrganizationID: f.OrganizationID,
+		CreatedAt:      timestamp(f.CreatedAt), UpdatedAt: timestamp(f.UpdatedAt),
+		FirstSeenAt: timestamp(f.FirstSeenAt), LastSeenAt: timestamp(f.LastSeenAt),
 	}
-	if s.LastSeenAt.IsZero() { // only resources without records have arrived
+	if f.LastSeenAt.IsZero() { // only resources without records have arrived
 		out.FirstSeenAt, out.LastSeenAt = out.CreatedAt, out.CreatedAt
 	}
-	if sc := s.Score; sc != nil {
-		if sc.Window > 0 {
-			window = sc.Window
-		}
+	if sc := f.Score; sc != nil {
 		out.Score = &InstrumentationScore{
 			ID: sc.ID, Score: sc.Rounded(), Category: sc.Category(),
-			CalculatedAt: timestamp(sc.CalculatedAt), WindowSeconds: int64(window / time.Second),
+			CalculatedAt: timestamp(sc.CalculatedAt), WindowSeconds: int64(cmp.Or(sc.Window, s.cfg.Window) / time.Second),
 			EvaluatedRuleIDs: append([]string{}, sc.EvaluatedRuleIDs...), CreatedAt: timestamp(sc.CreatedAt),
 		}
 		slices.Sort(out.Score.EvaluatedRuleIDs)
@@ -65,18 +63,11 @@ func showService(s *assay.Service, window time.Duration) Service {
 func (s *server) services() {
 	handleList(s, "list-services", route{scope: assay.ScopeRead}, func(ctx context.Context, c *call) ([]Service, int, error) {
 		found, total, err := s.cfg.Services.FindServices(ctx, c.Principal.OrganizationID, c.page())
-		if err != nil {
-			return nil, 0, err
-		}
-		return showServices(found, s.cfg.Window), total, nil
+		return lists.Map(found, s.showService), total, err
 	})
 
-	handle(s, "get-service", route{scope: assay.ScopeRead, unknown: assay.CodeServiceNotFound}, func(ctx context.Context, c *call) (Service, error) {
-		found, err := s.cfg.Services.FindServiceByID(ctx, c.Principal.OrganizationID, param[string](c.params, "id"))
-		if err != nil {
-			return Service{}, err
-		}
-		return showService(found, s.cfg.Window), nil
+	handleFound(s, "get-service", route{scope: assay.ScopeRead, unknown: assay.CodeServiceNotFound}, s.showService, func(ctx context.Context, c *call) (*assay.Service, error) {
+		return s.cfg.Services.FindServiceByID(ctx, c.Principal.OrganizationID, param[string](c.params, "id"))
 	})
 }
 
@@ -121,18 +112,13 @@ func (s *server) serviceLists() {
 		f := groupSorts[param[string](c.params, "sort")]
 		f.OrganizationID, f.Page = c.Principal.OrganizationID, c.page()
 		found, total, err := s.cfg.ServiceLists.FindServiceGroups(ctx, f)
-		if err != nil {
-			return nil, 0, err
-		}
-		groups := make([]ServiceGroup, len(found))
-		for i, g := range found {
-			latest := showService(g.Latest, s.cfg.Window)
-			groups[i] = ServiceGroup{
+		return lists.Map(found, func(g *assay.ServiceGroup) ServiceGroup {
+			latest := s.showService(g.Latest)
+			return ServiceGroup{
 				Name: latest.Name, Namespace: latest.Namespace, Environment: latest.Environment,
 				LatestID: latest.ID, VersionCount: g.Versions, Insights: g.Insights, Score: latest.Score,
 			}
-		}
-		return groups, total, nil
+		}), total, err
 	})
 
 	handleList(s, "list-service-versions", route{scope: assay.ScopeRead, unknown: assay.CodeServiceNotFound}, func(ctx context.Context, c *call) ([]Service, int, error) {
@@ -157,9 +143,5 @@ func pageOf[T any](all []T, p assay.Page) []T {
 }
 
 func (s *server) showRows(found []*assay.ServiceRow) []Service {
-	return lists.Map(found, func(f *assay.ServiceRow) Service { return showService(&f.Service, s.cfg.Window) })
-}
-
-func showServices(found []*assay.Service, window time.Duration) []Service {
-	return lists.Map(found, func(f *assay.Service) Service { return showService(f, window) })
+	return lists.Map(found, func(f *assay.ServiceRow) Service { return s.showService(&f.Service) })
 }

@@ -25,18 +25,14 @@ func showSummary(s *assay.InsightSummary) InsightSummary {
 }
 
 func (s *server) summary() {
-	handle(s, "get-insight-summary", route{scope: assay.ScopeRead, timeout: slowTimeout}, func(ctx context.Context, c *call) (InsightSummary, error) {
+	handleFound(s, "get-insight-summary", route{scope: assay.ScopeRead, timeout: slowTimeout}, showSummary, func(ctx context.Context, c *call) (*assay.InsightSummary, error) {
 		insight, err := s.cfg.Insights.FindInsightByID(ctx, c.Principal.OrganizationID, param[string](c.params, "id"))
 		if err != nil {
-			return InsightSummary{}, err
+			return nil, err
 		}
 		if s.cfg.Summaries == nil {
-			return InsightSummary{}, assay.Errorf(assay.CodeUnavailable, "summaries are not configured")
+			return nil, assay.Errorf(assay.CodeUnavailable, "summaries are not configured")
 		}
-		written, err := s.cfg.Summaries.Summarize(ctx, insight)
-		if err != nil {
-			return InsightSummary{}, err
-		}
-		return showSummary(written), nil
+		return s.cfg.Summaries.Summarize(ctx, insight)
 	})
 }

@@ -117,16 +117,12 @@ func (s *server) webhooks() {
 		}
 		return nil
 	}
-	read := route{scope: assay.ScopeRead, unknown: assay.CodeNotFound}
-	change := route{scope: assay.ScopeAdmin, unknown: assay.CodeNotFound}
+	read := route{scope: assay.ScopeRead, unknown: assay.CodeNotFound, ready: configured}
+	change := route{scope: assay.ScopeAdmin, unknown: assay.CodeNotFound, ready: configured}
 	// A webhook delivers insights, so a caller that cannot read them cannot choose its target.
-	deliver := change
-	deliver.also = assay.ScopeRead
+	deliver := route{scope: assay.ScopeAdmin, also: assay.ScopeRead, unknown: assay.CodeNotFound}
 
 	handleList(s, "list-webhooks", read, func(ctx context.Context, c *call) ([]Webhook, int, error) {
-		if err := configured(); err != nil {
-			return nil, 0, err
-		}
 		all, err := s.cfg.Webhooks.List(ctx, c.Principal.OrganizationID)
 		if err != nil {
 			return nil, 0, err
@@ -155,9 +151,6 @@ func (s *server) webhooks() {
 		return out, nil
 	})
 	handle(s, "get-webhook", read, func(ctx context.Context, c *call) (Webhook, error) {
-		if err := configured(); err != nil {
-			return Webhook{}, err
-		}
 		w, err := s.cfg.Webhooks.Find(ctx, c.Principal.OrganizationID, param[string](c.params, "id"))
 		if err != nil {
 			return Webhook{}, err
@@ -190,39 +183,19 @@ func (s *server) webhooks() {
 		return showWebhook(w, c.Principal), nil
 	})
 	handle(s, "delete-webhook", change, func(ctx context.Context, c *call) (any, error) {
-		if err := configured(); err != nil {
-			return nil, err
-		}
 		return nil, s.cfg.Webhooks.Delete(ctx, c.Principal.OrganizationID, param[string](c.params, "id"))
 	})
 	slow := change
 	slow.timeout = assay.WebhookTestTime
-	handle(s, "test-webhook", slow, func(ctx context.Context, c *call) (WebhookDelivery, error) {
-		if err := configured(); err != nil {
-			return WebhookDelivery{}, err
-		}
-		d, err := s.cfg.Webhooks.Test(ctx, c.Principal.OrganizationID, param[string](c.params, "id"))
-		if err != nil {
-			return WebhookDelivery{}, err
-		}
-		return showDelivery(d), nil
+	handleFound(s, "test-webhook", slow, showDelivery, func(ctx context.Context, c *call) (*assay.WebhookDelivery, error) {
+		return s.cfg.Webhooks.Test(ctx, c.Principal.OrganizationID, param[string](c.params, "id"))
 	})
 	handleList(s, "list-webhook-deliveries", read, func(ctx context.Context, c *call) ([]WebhookDelivery, int, error) {
-		if err := configured(); err != nil {
-			return nil, 0, err
-		}
 		found, total, err := s.cfg.Webhooks.Deliveries(ctx, c.Principal.OrganizationID, param[string](c.params, "id"), c.page())
 		return lists.Map(found, showDelivery), total, err
 	})
-	handle(s, "get-webhook-delivery", read, func(ctx context.Context, c *call) (WebhookDelivery, error) {
-		if err := configured(); err != nil {
-			return WebhookDelivery{}, err
-		}
-		d, err := s.cfg.Webhooks.Delivery(ctx, c.Principal.OrganizationID, param[string](c.params, "id"), param[string](c.params, "delivery_id"))
-		if err != nil {
-			return WebhookDelivery{}, err
-		}
-		return showDelivery(d), nil
+	handleFound(s, "get-webhook-delivery", read, showDelivery, func(ctx context.Context, c *call) (*assay.WebhookDelivery, error) {
+		return s.cfg.Webhooks.Delivery(ctx, c.Principal.OrganizationID, param[string](c.params, "id"), param[string](c.params, "delivery_id"))
 	})
 }
 
