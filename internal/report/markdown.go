@@ -66,7 +66,7 @@ func (s *Service) markdownDetails() string {
 	var b strings.Builder
 	findings := count(uint64(len(s.Insights)), "finding", "findings")
 	fmt.Fprintf(&b, "\n<details>\n<summary><b>%s</b>: %s, %s</summary>\n\n", htmlText(s.label(labelName)), s.scoreText(), findings)
-	for n, i := range s.insights() {
+	for n, i := range s.Insights {
 		info := i.info()
 		if n > 0 {
 			b.WriteString("\n")

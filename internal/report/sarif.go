@@ -146,7 +146,7 @@ func writeSARIF(b *bytes.Buffer, r *Report, opt Options) error {
 	results := []sarifResult{}
 	for i := range r.Services {
 		s := &r.Services[i]
-		for _, insight := range s.insights() {
+		for _, insight := range s.Insights {
 			n, known := index[insight.Name]
 			if !known {
 				n = -1 // no entry in rules, as SARIF defines

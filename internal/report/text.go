@@ -121,7 +121,7 @@ func (p *prose) findings(s *Service) {
 	}
 	p.wrapped("", "  ", headline)
 	p.line(strings.Repeat("-", min(p.opt.width(), columns(headline))))
-	for n, i := range s.insights() {
+	for n, i := range s.Insights {
 		if n > 0 {
 			p.line("")
 		}

@@ -4,10 +4,8 @@ package report
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -212,13 +210,4 @@ func (r *Report) window() string {
 	}
 	const layout = "2006-01-02 15:04"
 	return r.Window.Start.UTC().Format(layout) + " to " + r.Window.End.UTC().Format(layout) + " UTC"
-}
-
-// insights returns a service's insights, the highest impact first.
-func (s *Service) insights() []Insight {
-	sorted := slices.Clone(s.Insights)
-	slices.SortStableFunc(sorted, func(a, b Insight) int {
-		return cmp.Or(cmp.Compare(b.Impact.Weight(), a.Impact.Weight()), cmp.Compare(a.Name, b.Name))
-	})
-	return sorted
 }
