@@ -64,18 +64,11 @@ const listPage = 500
 // Run lists insights by impact, highest first.
 func (c *insightListCmd) Run(e *environment) error {
 	return withStore(e, &c.storeConfig, openExisting, func(ctx context.Context, s store) error {
-		names, err := organizationNames(ctx, s)
+		names, organizationID, err := organizationNames(ctx, s, c.Organization)
 		if err != nil {
 			return err
 		}
-		filter := assay.InsightFilter{Sort: assay.SortImpact, Descending: true}
-		if c.Organization != "" {
-			o, err := organizationByName(ctx, s, c.Organization)
-			if err != nil {
-				return err
-			}
-			filter.OrganizationID = o.ID
-		}
+		filter := assay.InsightFilter{OrganizationID: organizationID, Sort: assay.SortImpact, Descending: true}
 		for _, status := range c.Status {
 			filter.Statuses = append(filter.Statuses, assay.InsightStatus(status))
 		}

@@ -137,17 +137,9 @@ func keyStatus(k *assay.APIKey, now time.Time) string {
 // Run lists keys.
 func (c *keyListCmd) Run(e *environment) error {
 	return withStore(e, &c.storeConfig, openExisting, func(ctx context.Context, s store) error {
-		names, err := organizationNames(ctx, s)
+		names, organizationID, err := organizationNames(ctx, s, c.Organization)
 		if err != nil {
 			return err
-		}
-		var organizationID string
-		if c.Organization != "" {
-			o, err := organizationByName(ctx, s, c.Organization)
-			if err != nil {
-				return err
-			}
-			organizationID = o.ID
 		}
 		keys, err := s.FindAPIKeys(ctx, organizationID)
 		if err != nil {

@@ -142,15 +142,22 @@ func organizationByName(ctx context.Context, s store, name string) (*assay.Organ
 	return o, err
 }
 
-// organizationNames returns the names of all organizations by id.
-func organizationNames(ctx context.Context, s store) (map[string]string, error) {
+// organizationNames returns the names of all organizations by id, and the id of the one to list, "" for all.
+func organizationNames(ctx context.Context, s store, listed string) (names map[string]string, id string, err error) {
 	all, err := s.FindOrganizations(ctx)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	names := make(map[string]string, len(all))
+	names = make(map[string]string, len(all))
 	for _, o := range all {
 		names[o.ID] = o.Name
 	}
-	return names, nil
+	if listed == "" {
+		return names, "", nil
+	}
+	o, err := organizationByName(ctx, s, listed)
+	if err != nil {
+		return nil, "", err
+	}
+	return names, o.ID, nil
 }
