@@ -1253,8 +1253,10 @@ func (f *finder) withoutAttributes(resource *syntax.Node, functions ...string) b
 	return slices.Contains(functions, m) && (recv == nil || named(recv, "resource") || strings.HasSuffix(f.module(recv), "resource"))
 }
 
-// resourceAttributes adds the attributes of an object literal, or of a variable that holds one, to a resource.
-func (f *finder) resourceAttributes(r *Resource, attributes *syntax.Node) {
+// addResource adds the resource that a call creates with the attributes of an object literal, or of a variable that holds
+// one.
+func (f *finder) addResource(call, attributes *syntax.Node, environment bool) {
+	r := Resource{Node: call, Attributes: map[string]*syntax.Node{}, FromEnvironment: environment}
 	object := f.value(attributes)
 	for n := range f.assignedElements(attributes) { // attributes[SERVICE_NAME] = name
 		if key, ok := f.Key(elementKey(n.Children[0])); ok {
@@ -1279,4 +1281,5 @@ func (f *finder) resourceAttributes(r *Resource, attributes *syntax.Node) {
 		}
 		f.pairs(object, Attribute{On: OnResource})
 	}
+	f.Resources = append(f.Resources, r)
 }

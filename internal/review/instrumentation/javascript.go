@@ -209,7 +209,7 @@ func (j javaScript) construct(n *syntax.Node) {
 	switch name {
 	case "Resource":
 		if j.File.ImportsAny("@opentelemetry/resources") {
-			j.resource(n, n.Arg(0))
+			j.merged(n)
 		}
 	case "NodeSDK":
 		j.provided(n, "serviceName")
@@ -248,21 +248,21 @@ func (j javaScript) provided(n *syntax.Node, serviceName string) {
 	j.Resources = append(j.Resources, r)
 }
 
-func (j javaScript) resource(n, attributes *syntax.Node) {
-	r := Resource{Node: n, Attributes: map[string]*syntax.Node{}}
-	j.resourceAttributes(&r, attributes)
+// merged adds the resource that a call creates, which may be merged into another one.
+func (j javaScript) merged(n *syntax.Node) {
+	environment := false
 	for p := n.Parent; p != nil && (p.Kind == syntax.Call || p.Kind == syntax.Member); p = p.Parent {
 		if recv, m := p.Called(); m == "merge" && recv != nil && !recv.Within(n) && !n.Within(recv) {
-			r.FromEnvironment = named(recv, "default") || recv.Kind == syntax.Call
+			environment = named(recv, "default") || recv.Kind == syntax.Call
 		}
 	}
-	j.Resources = append(j.Resources, r)
+	j.addResource(n, n.Arg(0), environment)
 }
 
 func (j javaScript) call(n *syntax.Node) {
 	recv, name := n.Method()
 	if name == "resourceFromAttributes" {
-		j.resource(n, n.Arg(0))
+		j.merged(n)
 		return
 	}
 	j.boundary(n, javaScriptModules)

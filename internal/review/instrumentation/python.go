@@ -211,7 +211,7 @@ func (p python) call(n *syntax.Node) {
 		p.pairs(argument(n, 1, "attributes"), Attribute{On: OnMetric})
 	case "create", "Resource":
 		if (name == "Resource" || recv != nil && recv.Text == "Resource") && p.File.ImportsAny("opentelemetry.sdk") {
-			p.resource(n, argument(n, 0, "attributes"), name == "create")
+			p.addResource(n, argument(n, 0, "attributes"), name == "create")
 		}
 	case "get_aggregated_resources":
 		if detectors := argument(n, 0, "detectors"); detectors != nil && detectors.Kind == syntax.List {
@@ -242,12 +242,6 @@ func (p python) call(n *syntax.Node) {
 	default:
 		p.log(n, recv, name)
 	}
-}
-
-func (p python) resource(n, attributes *syntax.Node, environment bool) {
-	r := Resource{Node: n, Attributes: map[string]*syntax.Node{}, FromEnvironment: environment}
-	p.resourceAttributes(&r, attributes)
-	p.Resources = append(p.Resources, r)
 }
 
 // configLevel adds the level of the root logger in a configuration of the logging module, unless a handler has another
