@@ -22,6 +22,7 @@ import (
 	agentrun "assay/internal/codebase/run"
 	"assay/internal/codebase/source"
 	"assay/internal/codebase/verify"
+	"assay/internal/inprocess"
 	"assay/internal/rest"
 	"assay/internal/tlsreload"
 )
@@ -176,7 +177,7 @@ func (s *server) openAgent(credentials auth.Secret) (err error) {
 			flags: &s.cfg.agentRunConfig, store: s.store, dataDir: s.cfg.DataDir, secret: credentials, name: name, wrap: s.own.Transport,
 			handler: codebase.Config{
 				// Fetch the keys from the signer of this process, by the path that an external agent uses.
-				JWKSURL: agentAddress + jwksPath, Keys: agent.InProcess(s.signer.JWKS()), Issuer: s.publicURL(), Audience: s.cfg.AgentAudience,
+				JWKSURL: agentAddress + jwksPath, Keys: inprocess.Transport{Handler: s.signer.JWKS()}, Issuer: s.publicURL(), Audience: s.cfg.AgentAudience,
 				ConnectURL: s.publicURL() + connectPath, PublicURL: s.publicURL() + s.basePath() + agentPath, CPU: s.cpu, Now: s.replica.Now, Logger: s.logger,
 			},
 		})
@@ -184,7 +185,7 @@ func (s *server) openAgent(credentials auth.Secret) (err error) {
 			return err
 		}
 		s.runAgent, s.webhooks = own.run, http.StripPrefix(s.basePath()+agentPath, own.public)
-		cfg.URL, cfg.Transport, cfg.Wrap = agentAddress, agent.InProcess(own.handler), nil
+		cfg.URL, cfg.Transport, cfg.Wrap = agentAddress, inprocess.Transport{Handler: own.handler}, nil
 	}
 	s.gateway, err = agent.New(cfg)
 	return err

@@ -51,7 +51,7 @@ type Config struct {
 	// CPU limits how many responses are parsed at a time, by organization; nil: no limit.
 	CPU *fair.Semaphore
 
-	// Transport replaces the connection to the backend, for an agent in this process (InProcess). The fields below have
+	// Transport replaces the connection to the backend, for an agent in this process (package inprocess). The fields below have
 	// no effect then.
 	Transport http.RoundTripper
 

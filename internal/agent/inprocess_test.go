@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay"
+	"assay/internal/inprocess"
 )
 
 // TestInProcess forwards calls to a handler of this process: with the token and the body, and with its refusals. A call
@@ -37,7 +38,7 @@ func TestInProcess(t *testing.T) {
 	})
 	var last Event
 	g, err := New(Config{
-		URL: "http://agent.invalid", Transport: InProcess(h), Observe: func(e Event) { last = e },
+		URL: "http://agent.invalid", Transport: inprocess.Transport{Handler: h}, Observe: func(e Event) { last = e },
 		Sign: func(context.Context, *assay.Principal) (string, error) { return "token", nil },
 	})
 	require.NoError(t, err)

@@ -12,9 +12,9 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"assay"
+	"assay/internal/inprocess"
 )
 
 // API is a REST API of assay.
@@ -112,47 +112,17 @@ type Handler struct {
 }
 
 // RoundTrip implements http.RoundTripper. It buffers at most maxAnswer+1 bytes of the answer in memory.
-func (h Handler) RoundTrip(r *http.Request) (*http.Response, error) {
-	w := &answer{header: http.Header{}, status: http.StatusOK}
+func (h Handler) RoundTrip(r *http.Request) (resp *http.Response, err error) {
 	m, _ := r.Context().Value(messageKey{}).(*message)
-	err := m.outside(r.Context(), func(ctx context.Context) {
-		in := r.Clone(ctx)
-		in.RequestURI = r.URL.RequestURI()
+	failed := m.outside(r.Context(), func(ctx context.Context) {
+		in := r.WithContext(ctx)
 		if m != nil {
 			in.RemoteAddr = m.address
 		}
-		h.Handler.ServeHTTP(w, in)
+		resp, err = inprocess.Transport{Handler: h.Handler, Max: maxAnswer + 1}.RoundTrip(in)
 	})
-	if err == nil {
-		err = r.Context().Err()
+	if failed != nil {
+		return nil, failed
 	}
-	if err != nil {
-		return nil, err
-	}
-	return &http.Response{
-		StatusCode: w.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: w.header, Request: r,
-		Body: io.NopCloser(strings.NewReader(w.body.String())), ContentLength: int64(w.body.Len()),
-	}, nil
+	return resp, err
 }
-
-// answer is a response in memory.
-type answer struct {
-	header http.Header
-	status int
-	body   strings.Builder
-}
-
-func (a *answer) Header() http.Header    { return a.header }
-func (a *answer) WriteHeader(status int) { a.status = status }
-
-func (a *answer) Write(p []byte) (int, error) {
-	if room := maxAnswer + 1 - a.body.Len(); room < len(p) {
-		a.body.Write(p[:max(room, 0)])
-		return len(p), nil
-	}
-	return a.body.Write(p)
-}
-
-// SetReadDeadline and SetWriteDeadline let the handler set deadlines, which mean nothing here.
-func (a *answer) SetReadDeadline(time.Time) error  { return nil }
-func (a *answer) SetWriteDeadline(time.Time) error { return nil }

@@ -4,6 +4,7 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"assay/internal/fair"
+	"assay/internal/inprocess"
 )
 
 const (
@@ -93,13 +95,18 @@ func (h *httpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	answer := &response{header: w.Header(), status: http.StatusOK}
+	// The response is buffered to send it with a Content-Length, which package connlimit needs to count it.
+	answer := &inprocess.Response{Fields: w.Header()}
 	if err := h.answer(answer, r, organization); err != nil {
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, "the message was not answered in time", http.StatusServiceUnavailable)
 		return
 	}
-	answer.send(w)
+	if answer.Body.Len() > 0 {
+		w.Header().Set("Content-Length", strconv.Itoa(answer.Body.Len()))
+	}
+	w.WriteHeader(cmp.Or(answer.Status, http.StatusOK))
+	_, _ = w.Write(answer.Body.Bytes()) // the client may have disconnected
 }
 
 // answer waits for a slot of the organization and answers a message. It returns after the tool has returned.
@@ -149,25 +156,4 @@ func (m *message) outside(ctx context.Context, do func(ctx context.Context)) (er
 		m.leave = leave
 	}
 	return err
-}
-
-// response buffers a response to send it with a Content-Length, which package connlimit needs to count it.
-type response struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
-}
-
-func (r *response) Header() http.Header { return r.header }
-
-func (r *response) WriteHeader(status int) { r.status = status }
-
-func (r *response) Write(p []byte) (int, error) { return r.body.Write(p) }
-
-func (r *response) send(w http.ResponseWriter) {
-	if r.body.Len() > 0 {
-		r.header.Set("Content-Length", strconv.Itoa(r.body.Len()))
-	}
-	w.WriteHeader(r.status)
-	_, _ = w.Write(r.body.Bytes()) // the client may have disconnected
 }
