@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"assay"
+	"assay/internal/report"
 	"assay/internal/requestid"
 )
 
@@ -106,14 +107,6 @@ type (
 		Phase      string    `json:"phaseKey"`
 		Transition string    `json:"transition"`
 	}
-	agentSettings struct {
-		ReviewInstructions string   `json:"review_instructions"`
-		FixInstructions    string   `json:"fix_instructions"`
-		Ignore             []string `json:"ignore"`
-		DisabledChecks     []string `json:"disabled_checks"`
-		Services           []string `json:"services"`
-		TestCommand        string   `json:"test_command"`
-	}
 	// agentResult is the result of a run: its findings or its change.
 	agentResult struct {
 		Findings     int                `json:"finding_count"`
@@ -138,23 +131,11 @@ type (
 	}
 	// agentVerification is the evidence for a change.
 	agentVerification struct {
-		Status string `json:"status"`
-		Reason string `json:"reason"`
-		Tests  struct {
-			Before *agentTests `json:"before"`
-			After  *agentTests `json:"after"`
-		} `json:"tests"`
-		Rules []struct {
-			ID      string `json:"rule_id"`
-			Service string `json:"service"`
-			Before  string `json:"before"`
-			After   string `json:"after"`
-		} `json:"rules"`
-		Scores []struct {
-			Service string   `json:"service"`
-			Before  *float64 `json:"before"`
-			After   *float64 `json:"after"`
-		} `json:"scores"`
+		Status string                   `json:"status"`
+		Reason string                   `json:"reason"`
+		Tests  report.Pair[*agentTests] `json:"tests"`
+		Rules  []report.RuleStates      `json:"rules"`
+		Scores []report.Scores          `json:"scores"`
 		Review struct {
 			Before int `json:"findings_before"`
 			After  int `json:"findings_after"`

@@ -116,7 +116,7 @@ func (q *request) findRepository() (*repositoryDetail, error) {
 func (h *Handler) repository(q *request) error { return q.showRepository(http.StatusOK, "", nil) }
 
 // showRepository shows a repository. Refused settings, if any, replace the stored ones in the form.
-func (q *request) showRepository(status int, problem string, refused *agentSettings) error {
+func (q *request) showRepository(status int, problem string, refused *assay.RepositorySettings) error {
 	detail, err := q.findRepository()
 	if err != nil {
 		return err
@@ -143,7 +143,7 @@ func (q *request) showRepository(status int, problem string, refused *agentSetti
 	if q.session.User() {
 		s := refused
 		if s == nil {
-			s = new(agentSettings)
+			s = new(assay.RepositorySettings)
 			if err := q.callAgent("get-repository-settings", http.MethodGet, "/repositories/"+r.ID+"/settings", nil, nil, s); err != nil {
 				return err
 			}
@@ -156,7 +156,7 @@ func (q *request) showRepository(status int, problem string, refused *agentSetti
 }
 
 // answerForm redirects to a repository, or shows its page with the agent's refusal and the settings it refused, if any.
-func (q *request) answerForm(id string, err error, settings *agentSettings) error {
+func (q *request) answerForm(id string, err error, settings *assay.RepositorySettings) error {
 	switch {
 	case err == nil:
 		return q.redirect("/repositories/" + id)
@@ -210,7 +210,7 @@ func (h *Handler) saveSettings(q *request) error {
 		}
 		return all
 	}
-	s := &agentSettings{
+	s := &assay.RepositorySettings{
 		ReviewInstructions: strings.TrimSpace(q.r.PostFormValue("review_instructions")), FixInstructions: strings.TrimSpace(q.r.PostFormValue("fix_instructions")),
 		Ignore: lines("ignore"), DisabledChecks: lines("disabled_checks"), Services: lines("services"),
 		TestCommand: strings.TrimSpace(q.r.PostFormValue("test_command")),

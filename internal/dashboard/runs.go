@@ -164,7 +164,7 @@ func (v *agentVerification) rows() []measured {
 	}
 	rows := []measured{{"Findings of the review", thousands(v.Review.Before), thousands(v.Review.After)}, {"Tests", tests(v.Tests.Before), tests(v.Tests.After)}}
 	for _, r := range v.Rules {
-		rows = append(rows, measured{r.ID + " of " + r.Service, r.Before, r.After})
+		rows = append(rows, measured{r.ID + " of " + r.Service, string(r.Before), string(r.After)})
 	}
 	for _, s := range v.Scores {
 		rows = append(rows, measured{"Score of " + s.Service, score(s.Before), score(s.After)})
