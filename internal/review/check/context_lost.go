@@ -135,6 +135,7 @@ func atHand(u *instrumentation.Uses, n *syntax.Node) string {
 // goContexts maps types of parameters in Go to the code that gets the context of a parameter.
 var goContexts = map[string]string{
 	"context.Context": "", "*http.Request": ".Context()", "*gin.Context": ".Request.Context()", "echo.Context": ".Request().Context()",
+	"*fiber.Ctx": ".UserContext()",
 }
 
 // contextParams are names of parameters that hold a context, or a request whose context is the current context.

@@ -366,7 +366,7 @@ func whole(u *instrumentation.Uses, n *syntax.Node) string {
 				continue
 			case (m == "getCookies" || m == "Cookies") && len(args) == 0 && recv != nil && (request(u, recv) || httpRequest(u, recv)):
 				return "the cookies of a request"
-			case m == "getHeaders" && len(args) == 0 || m == "headers" && len(args) == 0 && recv != nil:
+			case (m == "getHeaders" || m == "GetReqHeaders") && len(args) == 0 || m == "headers" && len(args) == 0 && recv != nil:
 				return "a header map"
 			case len(args) > 0 && texts[m] || len(args) > 0 && m == "parse" && name(recv) == "JSON":
 				n = args[0]

@@ -133,6 +133,9 @@ func pathsOf(u *instrumentation.Uses, fn *syntax.Node) iter.Seq[*syntax.Node] {
 			first = params[0].Text
 		}
 		call := c.Parent
+		if call != nil && call.Kind == syntax.New && name(call) == "Promise" {
+			return own[c]
+		}
 		return own[c] || call == nil || call.Kind != syntax.Call || !callbacks[name(call)] && first != "err" && first != "error"
 	})
 }

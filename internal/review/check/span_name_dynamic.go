@@ -486,15 +486,22 @@ func rawAddress(u *instrumentation.Uses, n *syntax.Node) bool {
 	case syntax.Member:
 		x := n.Children[0]
 		switch strings.ToLower(n.Text) {
-		case "url", "originalurl", "path", "requesturi", "pathname":
+		case "url", "originalurl", "path", "requesturi", "pathname", "path_info", "full_path", "path_qs":
 			return request(u, x) || x.Kind == syntax.Name && x.Text == "r" && u.File.Language == syntax.Go ||
 				x.Kind == syntax.Member && strings.EqualFold(x.Text, "url") && rawAddress(u, x)
 		}
 	case syntax.Call:
 		recv, m := n.Method()
-		return recv != nil && len(n.Args()) == 0 && (m == "getRequestURI" || m == "getRequestURL" || m == "getPathInfo" || m == "getServletPath" || (m == "toString" || m == "String") && rawAddress(u, recv))
+		return recv != nil && len(n.Args()) == 0 && (m == "getRequestURI" || m == "getRequestURL" || m == "getPathInfo" || m == "getServletPath" ||
+			(m == "toString" || m == "String" || m == "getPath") && rawAddress(u, recv) || (m == "Path" || m == "OriginalURL") && fiberContext(u, recv))
 	}
 	return false
+}
+
+// fiberContext reports whether a variable is declared as the context of a request in Fiber.
+func fiberContext(u *instrumentation.Uses, n *syntax.Node) bool {
+	def := u.File.Definition(n)
+	return n.Kind == syntax.Name && def != nil && strings.HasSuffix(def.Type, "fiber.Ctx")
 }
 
 // reshapers are methods whose result is another spelling of their receiver.

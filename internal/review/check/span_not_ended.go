@@ -123,7 +123,7 @@ func notEnded(u *instrumentation.Uses, fn *syntax.Node, s *instrumentation.Span,
 	}
 	for n := range fn.All(syntax.Call) {
 		if name(n) == "use_span" && n.Arg(0) != nil && n.Arg(0).Text == s.Variable {
-			if v := n.Named("end_on_exit"); v != nil {
+			if v := n.Named("end_on_exit"); v != nil && !strings.EqualFold(v.Text, "false") {
 				ends[n] = true
 			}
 		}
