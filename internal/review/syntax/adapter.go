@@ -261,11 +261,26 @@ func (a *adapter) block(i int32) *Node {
 	if i < 0 {
 		return &Node{Kind: Block}
 	}
-	switch a.Kind(i) {
-	case "block", "constructor_body", "statement_block":
+	if a.isBlock(i) {
 		return a.node(Block, i, a.nodes(a.named(i))...)
 	}
 	return a.node(Block, i, a.statement(i)...)
+}
+
+func (a *adapter) isBlock(i int32) bool {
+	return slices.Contains([]string{"block", "constructor_body", "statement_block"}, a.Kind(i))
+}
+
+// body returns the body of a function: a Block, which is empty without a body, or the expression of a lambda.
+func (a *adapter) body(fn int32) *Node {
+	switch i := a.ChildByField(fn, "body"); {
+	case i < 0:
+		return around(nil, int(a.Nodes[fn].End))
+	case a.isBlock(i):
+		return a.block(i)
+	default:
+		return a.expr(i)
+	}
 }
 
 // around returns a Block around nodes, or an empty one at an offset.

@@ -224,14 +224,7 @@ func (j java) function(i int32) *Node {
 			n.Children = append(n.Children, j.node(Param, p, j.decorators(p)...).text(j.code(name)).typed(j.code(typ)))
 		}
 	}
-	switch body := j.ChildByField(i, "body"); {
-	case body < 0:
-		n.Children = append(n.Children, &Node{Kind: Block, Start: n.End, End: n.End})
-	case j.Kind(i) == "lambda_expression" && j.Kind(body) != "block":
-		n.Children = append(n.Children, j.expr(body))
-	default:
-		n.Children = append(n.Children, j.block(body))
-	}
+	n.Children = append(n.Children, j.body(i))
 	return n
 }
 

@@ -332,14 +332,7 @@ func (j javaScript) function(i int32) *Node {
 			n.Children = append(n.Children, j.param(p, p, -1))
 		}
 	}
-	switch body := j.ChildByField(i, "body"); {
-	case body < 0:
-		n.Children = append(n.Children, &Node{Kind: Block, Start: n.End, End: n.End})
-	case j.Kind(body) == "statement_block":
-		n.Children = append(n.Children, j.block(body))
-	default:
-		n.Children = append(n.Children, j.expr(body))
-	}
+	n.Children = append(n.Children, j.body(i))
 	return n
 }
 

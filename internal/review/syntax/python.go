@@ -348,12 +348,7 @@ func (p python) function(i int32) *Node {
 	}
 	around := p.scope
 	p.scope = n
-	body := p.ChildByField(i, "body")
-	if p.Kind(i) == "lambda" {
-		n.Children = append(n.Children, p.expr(body))
-	} else {
-		n.Children = append(n.Children, p.block(body))
-	}
+	n.Children = append(n.Children, p.body(i))
 	p.scope = around
 	return n
 }
