@@ -618,42 +618,44 @@ func (s *script) jsLog(c *syntax.Node, span string, args []*syntax.Node) (string
 	if len(args) == 0 || len(args) > 2 || args[0].Kind != syntax.Object {
 		return s.blockAt(c, "The fields of log are no object literal.")
 	}
-	event, exception := s.quote("log"), ""
-	var out []string
-	for _, p := range args[0].Children {
-		if p.Kind != syntax.Pair {
-			return s.blockAt(p, "%s has fields that are not known.", s.brief(p))
-		}
-		k, _ := s.tagOf(p.Children[0])
-		switch {
-		case k == "event":
-			event = s.text(p.Value())
-		case k == "error.object":
-			exception = s.text(p.Value())
-		case s.f.Code(p) == s.f.Code(p.Value()):
-			out = append(out, s.f.Code(p))
-		case p.Children[0].Kind == syntax.String:
-			key := s.f.Code(p.Children[0])
-			if attributeKey(k) != k {
-				key = s.quote(attributeKey(k))
-			}
-			out = append(out, key+": "+s.text(p.Value()))
-		default:
-			out = append(out, "["+s.text(p.Children[0])+"]: "+s.text(p.Value()))
-		}
-	}
+	event, exception, attributes, ok := s.fields(args[0])
 	time := ""
 	if len(args) == 2 {
 		time = ", " + s.text(args[1])
 	}
 	if exception != "" {
-		return span + ".recordException(" + exception + time + ")", true
+		return span + ".recordException(" + exception + time + ")", ok
 	}
-	attributes := ""
-	if len(out) > 0 {
-		attributes = ", { " + strings.Join(out, ", ") + " }"
+	if attributes != "" {
+		attributes = ", { " + attributes + " }"
 	}
-	return span + ".addEvent(" + event + attributes + time + ")", true
+	return span + ".addEvent(" + event + attributes + time + ")", ok
+}
+
+// fields returns the event, the exception and the attributes of the fields that a span logs.
+func (s *script) fields(o *syntax.Node) (event, exception, attributes string, ok bool) {
+	event = s.quote("log")
+	var out []string
+	for _, p := range o.Children {
+		if p.Kind != syntax.Pair {
+			s.blockAt(p, "%s has fields that are not known.", s.brief(p))
+			return "", "", "", false
+		}
+		key, value := p.Children[0], p.Value()
+		switch k, _ := s.tagOf(key); {
+		case k == "event":
+			event = s.text(value)
+		case k == "error.object":
+			exception = s.text(value)
+		case s.f.Code(p) == s.f.Code(value): // { rows }
+			out = append(out, s.f.Code(p))
+		case key.Kind == syntax.String || s.f.Language == syntax.Python:
+			out = append(out, s.key(key)+": "+s.text(value))
+		default:
+			out = append(out, "["+s.text(key)+"]: "+s.text(value))
+		}
+	}
+	return event, exception, strings.Join(out, ", "), true
 }
 
 const propagationNote = "Requests carry traceparent instead of the old headers. Configure the old propagation beside it until all peers are migrated."

@@ -582,28 +582,14 @@ func (s *script) pyLog(c *syntax.Node, span string, args []*syntax.Node) (string
 	if len(args) != 1 || args[0].Kind != syntax.Object {
 		return s.blockAt(c, "The fields of log_kv are no dictionary literal.")
 	}
-	event, exception := s.quote("log"), ""
-	var out []string
-	for _, p := range args[0].Children {
-		if p.Kind != syntax.Pair {
-			return s.blockAt(p, "%s has fields that are not known.", s.brief(p))
-		}
-		switch k, _ := s.tagOf(p.Children[0]); k {
-		case "event":
-			event = s.text(p.Value())
-		case "error.object":
-			exception = s.text(p.Value())
-		default:
-			out = append(out, s.key(p.Children[0])+": "+s.text(p.Value()))
-		}
+	event, exception, attributes, ok := s.fields(args[0])
+	if exception != "" {
+		return span + ".record_exception(" + exception + ")", ok
 	}
-	switch {
-	case exception != "":
-		return span + ".record_exception(" + exception + ")", true
-	case len(out) > 0:
-		return span + ".add_event(" + event + ", {" + strings.Join(out, ", ") + "})", true
+	if attributes != "" {
+		event += ", {" + attributes + "}"
 	}
-	return span + ".add_event(" + event + ")", true
+	return span + ".add_event(" + event + ")", ok
 }
 
 // pyPropagate rewrites tracer.inject(context, format, carrier) and tracer.extract(format, carrier).
