@@ -4,6 +4,7 @@ package migrate
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -168,15 +169,12 @@ func (m *goModule) Import(name string) (*types.Package, error) {
 	}
 	p := m.packages[name]
 	if p == nil {
-		source, fake := stubs().sources[name], false
-		if source == "" {
-			source, fake = stubs().targets[name], true
-		}
+		source := cmp.Or(stubs().sources[name], stubs().targets[name])
 		if source == "" {
 			return nil, errNoStub
 		}
 		p = &goPackage{files: []*goFile{m.parse(name, []byte(source))}}
-		if fake {
+		if stubs().sources[name] == "" {
 			p.err = errNoStub
 		}
 		m.packages[name] = p
@@ -216,10 +214,7 @@ func (m *goModule) types(name string, files, own []*goFile) (pkg *types.Package,
 	for _, f := range own {
 		f.errors = nil
 	}
-	_, stub := stubs().sources[name]
-	if !stub {
-		_, stub = stubs().targets[name]
-	}
+	stub := cmp.Or(stubs().sources[name], stubs().targets[name]) != ""
 	conf := types.Config{
 		Importer: m, FakeImportC: true, IgnoreFuncBodies: stub, Sizes: types.SizesFor("gc", "amd64"),
 		Error: func(err error) {
