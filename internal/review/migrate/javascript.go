@@ -108,7 +108,8 @@ func (s *script) present(n *syntax.Node) bool {
 
 func javaScriptCall(s *script, c *syntax.Node) (string, bool) {
 	if s.unit.zipkin {
-		if text, ok := s.jsZipkin(c); ok || s.done[c] {
+		covered := s.done[c]
+		if text, ok := s.jsZipkin(c); ok || s.done[c] != covered {
 			return text, ok
 		}
 	}

@@ -256,7 +256,8 @@ func (s *script) pyTracer() string { return s.use("trace") + ".get_tracer(__name
 
 func pythonCall(s *script, c *syntax.Node) (string, bool) {
 	if s.unit.zipkin {
-		if text, ok := s.pyZipkin(c); ok || s.done[c] {
+		covered := s.done[c]
+		if text, ok := s.pyZipkin(c); ok || s.done[c] != covered {
 			return text, ok
 		}
 	}
