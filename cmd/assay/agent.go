@@ -252,7 +252,6 @@ func newAgent(p *agentParts) (*ownAgent, error) {
 		Forges: forges, Store: p.store, Now: p.handler.Now,
 		Roots: p.flags.AgentLocalRoot, PrivateHosts: p.flags.AgentAllowPrivateHosts, CAFile: p.flags.AgentSourceCA, WorkDir: commands, Secret: p.secret,
 		Limits: source.Limits{Bytes: int64(p.flags.AgentMaxCloneSize), Files: p.flags.AgentMaxFiles, Time: p.flags.AgentRunTimeout},
-		Logger: p.handler.Logger,
 	})
 	if err != nil {
 		return nil, err

@@ -5,7 +5,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 
 	"assay/internal/auth"
@@ -95,7 +94,7 @@ func (c *forgesConfig) problems(ca string) []error {
 	github := forges[source.KindGitHub]
 	ck.that(github.ClientID != "" || github.App == "" && github.PrivateKey == nil, "--agent-github-app and --agent-github-private-key-file need --agent-github-client-id")
 	if err == nil && c.configured() {
-		_, err = source.New(source.Config{CAFile: ca, Forges: forges, Logger: slog.New(slog.DiscardHandler), WorkDir: os.TempDir()})
+		_, err = source.New(source.Config{CAFile: ca, Forges: forges, WorkDir: os.TempDir()})
 		ck.err("agent-github-*, --agent-gitlab-*, --agent-gitea-*", err)
 	}
 	return ck.problems

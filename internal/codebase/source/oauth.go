@@ -3,6 +3,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -59,19 +60,12 @@ func (f *oauthForge) authorizeURL(state, verifier, callback string, write bool) 
 	return c.AuthCodeURL(state, oauth2.S256ChallengeOption(verifier))
 }
 
-// oauthRepository is a repository in answers of both kinds.
+// oauthRepository is a repository in answers of both kinds, each of which has one of the names.
 type oauthRepository struct {
 	GitLabName string `json:"path_with_namespace"`
 	GiteaName  string `json:"full_name"`
 	Branch     string `json:"default_branch"`
 	Empty      bool   `json:"empty"`
-}
-
-func (r *oauthRepository) name(kind string) string {
-	if kind == KindGitLab {
-		return r.GitLabName
-	}
-	return r.GiteaName
 }
 
 // connect returns the repositories that the user may read.
@@ -90,10 +84,7 @@ func (f *oauthForge) connect(ctx context.Context, grant Grant, callback string) 
 	if err := f.call(ctx, http.MethodGet, f.userPath, token.AccessToken, nil, &user); err != nil {
 		return nil, err
 	}
-	login := user.GiteaName
-	if f.kind == KindGitLab {
-		login = user.GitLabName
-	}
+	login := cmp.Or(user.GitLabName, user.GiteaName)
 	if user.ID <= 0 || login == "" {
 		return nil, f.trouble("sent an answer that is not as documented")
 	}
@@ -101,7 +92,7 @@ func (f *oauthForge) connect(ctx context.Context, grant Grant, callback string) 
 	err = f.pages(ctx, f.listPath, token.AccessToken, f.pageSize, func() any { return new(items[oauthRepository]) }, func(a any) int {
 		all := *a.(*items[oauthRepository])
 		for _, r := range all {
-			if known, ok := f.repository(r.name(f.kind), r.Branch); ok && !r.Empty {
+			if known, ok := f.repository(cmp.Or(r.GitLabName, r.GiteaName), r.Branch); ok && !r.Empty {
 				c.Repositories = append(c.Repositories, known)
 			}
 		}

@@ -5,7 +5,6 @@ package source
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"assay"
@@ -78,7 +77,6 @@ type Config struct {
 	Now          func() time.Time       // default time.Now
 	WorkDir      string                 // for private directories of commands
 	Secret       auth.Secret            // encrypts credentials; "" rejects sources with a credential
-	Logger       *slog.Logger
 }
 
 // CredentialStore is the part of assay.CodebaseStore that stores refreshed credentials.
