@@ -10,8 +10,9 @@ import (
 	"image/draw"
 	"image/png"
 	"maps"
-	"math"
 	"slices"
+
+	"assay/internal/lists"
 )
 
 // colours is the maximum size of a PNG palette.
@@ -44,30 +45,12 @@ func compress(picture []byte, height int) ([]byte, error) {
 	return compressed.Bytes(), err
 }
 
-// choose returns a palette. It repeatedly adds a colour that is frequent and distant from those
-// in the palette.
+// choose returns a palette: the most frequent colours.
 func choose(counts map[color.RGBA]int) color.Palette {
 	all := slices.SortedFunc(maps.Keys(counts), func(a, b color.RGBA) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(number(a), number(b)))
 	})
-	far := make([]float64, len(all)) // distance to the nearest chosen colour
-	for i := range far {
-		far[i] = math.Inf(1)
-	}
-	var chosen color.Palette
-	for next := 0; len(chosen) < min(colours, len(all)); {
-		c := all[next]
-		chosen = append(chosen, c)
-		best := -1.0
-		for i, o := range all {
-			r, g, b := float64(o.R)-float64(c.R), float64(o.G)-float64(c.G), float64(o.B)-float64(c.B)
-			far[i] = min(far[i], r*r+g*g+b*b)
-			if worth := far[i] * math.Sqrt(float64(counts[o])); worth > best {
-				best, next = worth, i
-			}
-		}
-	}
-	return chosen
+	return lists.Map(all[:min(colours, len(all))], func(c color.RGBA) color.Color { return c })
 }
 
 func each(picture *image.RGBA, do func(x, y int, c color.RGBA)) {
