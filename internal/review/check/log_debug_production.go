@@ -68,8 +68,14 @@ var logDebugProduction = &Check{
 				return
 			}
 			for _, v := range f.Environment {
-				if v.Literal && !v.Left && levelVariable.MatchString(v.Name) && isDebug(v.Value) && isProduction(f, v.Service) && !notProduction.MatchString(v.Service) {
-					report(v.Service, v.Name, v.Value, v.Start, v.End)
+				level := v.Value
+				if m := levelArgument.FindStringSubmatch(level); m != nil && strings.HasPrefix(v.Name, "JAVA") { // JAVA_TOOL_OPTIONS
+					level = m[1]
+				} else if !levelVariable.MatchString(v.Name) || !isDebug(level) {
+					continue
+				}
+				if v.Literal && !v.Left && isProduction(f, v.Service) && !notProduction.MatchString(v.Service) {
+					report(v.Service, v.Name, level, v.Start, v.End)
 				}
 			}
 			switch f.Kind {
@@ -136,14 +142,14 @@ func ofCollector(f *configfile.File, above []string) bool {
 var levelVariable = regexp.MustCompile(`(?i)^([A-Z0-9]+_+)*(LOG_?LEVEL|LOGGING_?LEVEL(_ROOT)?|LOG_VERBOSITY|LOGLEVEL__DEFAULT|LOGGING__LOGLEVEL__DEFAULT|RUST_LOG)$`)
 
 // levelArgument matches an argument, or a command line with one, that sets a log level.
-var levelArgument = regexp.MustCompile(`(?i)(?:^|\s)--?[a-z-]*log[._-]?level(?:=|\s+)["']?(debug|trace)["']?(?:\s|$)`)
+var levelArgument = regexp.MustCompile(`(?i)(?:^|\s)(?:--?[a-z-]*log[._-]?level(?:=|\s+)|(?:--|-D)logging\.level\.root=)["']?(debug|trace)["']?(?:\s|$)`)
 
 var (
 	fromInstruction = regexp.MustCompile(`(?im)^\s*FROM\s`)
 	// commandInstruction matches the command of an image, with its continuation lines.
 	commandInstruction = regexp.MustCompile(`(?im)^[ \t]*(?:CMD|ENTRYPOINT)[ \t](?:.*\\\n)*.*$`)
 	// levelInCommand matches the level in such a command, also in a JSON array.
-	levelInCommand = regexp.MustCompile(`(?i)[\s"]--?[a-z-]*log[._-]?level(?:=|"\s*,\s*"|\s+)["']?(debug|trace)\b`)
+	levelInCommand = regexp.MustCompile(`(?i)[\s"](?:--?[a-z-]*log[._-]?level(?:=|"\s*,\s*"|\s+)|(?:--|-D)logging\.level\.root=)["']?(debug|trace)\b`)
 )
 
 // lastIndex returns the index of the last match, -1 if there is none.

@@ -72,7 +72,9 @@ func (p *Pass) secretsInEnvironment(f *configfile.File) {
 		least = 16 // mostly for development, with made-up passwords
 	}
 	for _, v := range f.Environment {
+		property := headersProperty.FindStringSubmatch(v.Value)
 		switch {
+		case property != nil && strings.HasPrefix(v.Name, "JAVA") && secretInHeaders(property[1]):
 		case strings.HasSuffix(v.Name, "_HEADERS") && strings.HasPrefix(v.Name, "OTEL_"):
 			if !secretInHeaders(v.Value) {
 				continue
@@ -84,7 +86,7 @@ func (p *Pass) secretsInEnvironment(f *configfile.File) {
 			continue
 		}
 		var fix []Edit
-		if f.Kind == configfile.Compose && v.Literal && !notProduction.MatchString(f.Path) { // development environments may not set the variable
+		if f.Kind == configfile.Compose && v.Literal && property == nil && !notProduction.MatchString(f.Path) { // development environments may not set the variable
 			fix = []Edit{{Start: v.Start, End: v.End, Text: "${" + v.Name + "}"}}
 		}
 		p.secret(f, v.Service, v.Name, v.Start, v.End, fix)
@@ -136,6 +138,9 @@ func (p *Pass) secretsInSettings(f *configfile.File) {
 		p.secret(f, "", strings.Join(append(above[:len(above):len(above)], name), "."), start, end, fix)
 	})
 }
+
+// headersProperty matches the headers of exporters in the options of a JVM.
+var headersProperty = regexp.MustCompile(`-Dotel\.exporter\.otlp\.(?:[a-z]+\.)?headers=["']?([^\s"']+)`)
 
 // secretReference matches settings for the name of a Secret object.
 var secretReference = regexp.MustCompile(`(?i)(existing|tls|pull|image|cert|certificate|ca)[_-]?secret$`)

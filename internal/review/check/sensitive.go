@@ -323,7 +323,7 @@ func exposesName(u *instrumentation.Uses, n *syntax.Node, depth int) string {
 		return ""
 	}
 	if n.Kind == syntax.Member {
-		if _, ok := u.File.Imported(name(n.Children[0])); !ok && n.Children[0].Kind != syntax.Call {
+		if i, ok := u.File.Imported(name(n.Children[0])); (!ok || ofRequest[i.Member]) && n.Children[0].Kind != syntax.Call {
 			w = append(words(name(n.Children[0])), w...) // card.number
 			if what := sensitiveWords(words(n.Text)); what == "" && len(w) > 4 {
 				w = w[len(w)-4:]
@@ -404,6 +404,9 @@ func exposesCall(u *instrumentation.Uses, n *syntax.Node, depth int) string {
 	}
 	return ""
 }
+
+// ofRequest are objects of Flask that hold data of the current request.
+var ofRequest = setOf("g session current_user")
 
 var headerWord = setOf("header headers")
 
