@@ -54,6 +54,8 @@ var secretInConfig = &Check{
 		switch f.Kind {
 		case configfile.Collector, configfile.SDK:
 			p.secretsInSettings(f)
+		case configfile.Logging:
+			p.secretsInSpring(f)
 		case configfile.HelmValues:
 			p.secretsInSettings(f)
 			p.secretsInEnvironment(f)
@@ -144,6 +146,35 @@ var headersProperty = regexp.MustCompile(`-Dotel\.exporter\.otlp\.(?:[a-z]+\.)?h
 
 // secretReference matches settings for the name of a Secret object.
 var secretReference = regexp.MustCompile(`(?i)(existing|tls|pull|image|cert|certificate|ca)[_-]?secret$`)
+
+// springHeaders matches properties of Spring Boot for the headers of OTLP exporters. A property has one header, named at
+// its end, or a list of headers.
+var springHeaders = regexp.MustCompile(`(?i)^(otel\.exporter\.otlp|management\.(otlp|opentelemetry))\.([\w-]+\.)*headers(\.[\w-]+)?$`)
+
+// secretsInSpring reports the credentials in the headers of OTLP exporters in the properties of a Spring Boot program.
+func (p *Pass) secretsInSpring(f *configfile.File) {
+	check := func(name, value string, start, end int) {
+		header := name[strings.LastIndexByte(name, '.')+1:]
+		if springHeaders.MatchString(name) && !strings.Contains(value, "${") && (secretHeader(header, value) || header == "headers" && secretInHeaders(value)) {
+			p.secret(f, "", name, start, end, nil)
+		}
+	}
+	if f.YAML != nil {
+		configfile.Walk(f.YAML, func(above []string, key, value *yaml.Node) {
+			start, end := f.Range(value)
+			check(strings.Join(append(above[:len(above):len(above)], key.Value), "."), configfile.Text(value), start, end)
+		})
+		return
+	}
+	offset := 0
+	for line := range strings.Lines(string(f.Source)) {
+		if name, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), "="); ok {
+			start := offset + len(name) + 1
+			check(strings.TrimSpace(name), strings.TrimSpace(value), start, start+len(value))
+		}
+		offset += len(line)
+	}
+}
 
 // secretInExporterHeaders reports the credentials in the headers of an SDK configuration, which are a list of names and
 // values, or one string. It returns false for other nodes.
@@ -255,8 +286,8 @@ func headerLists(u *instrumentation.Uses) iter.Seq2[string, *syntax.Node] {
 	}
 }
 
-// otlpHeaders matches the variables for the headers of OTLP exporters.
-var otlpHeaders = regexp.MustCompile(`^OTEL_EXPORTER_OTLP_([A-Z]+_)?HEADERS$`)
+// otlpHeaders matches the variables and properties of the JVM for the headers of OTLP exporters.
+var otlpHeaders = regexp.MustCompile(`^(OTEL_EXPORTER_OTLP_([A-Z]+_)?HEADERS|otel\.exporter\.otlp\.([a-z]+\.)?headers)$`)
 
 // exporterBuilder reports whether an expression of Java is the builder of an OTLP exporter:
 // OtlpGrpcSpanExporter.builder().
