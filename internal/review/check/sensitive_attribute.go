@@ -32,12 +32,17 @@ var sensitiveAttribute = &Check{
 			if sensitive.Key([]byte(a.Name)) != sensitive.None {
 				subject = brief(u, a.Key)
 			}
-			p.mark(u, a.Node, Finding{
+			f := Finding{
 				Subject: subject,
 				Message: fmt.Sprintf("The %s attribute `%s` holds %s.", a.On, subject, what),
 				Names:   attributeNames(u, a),
-				Fix:     p.removeAttribute(u, a),
-			})
+			}
+			if what == "the body of a request" { // it may have no personal data
+				f.Severity = Suggestion
+			} else {
+				f.Fix = p.removeAttribute(u, a)
+			}
+			p.mark(u, a.Node, f)
 		}
 	},
 }
@@ -95,8 +100,8 @@ func sensitiveAttributeValue(u *instrumentation.Uses, a *instrumentation.Attribu
 	return ""
 }
 
-// withCredentials are the results of whole for values that hold credentials in most programs.
-var withCredentials = map[string]bool{"a header map": true, "the cookies of a request": true, "the environment": true}
+// withCredentials are the results of whole for values that hold credentials or personal data in most programs.
+var withCredentials = map[string]bool{"a header map": true, "the cookies of a request": true, "the environment": true, "the body of a request": true}
 
 // unlikeIDs are kinds of data that are never ids. If a key names such data, a variable named id may hold it
 // nevertheless.
