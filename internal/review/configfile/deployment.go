@@ -297,49 +297,43 @@ func (s *stages) leave(f *File) {
 	}
 }
 
+// Instruction is an instruction of a Dockerfile.
+type Instruction struct {
+	Keyword    string // in upper case
+	Start, End int    // range of the instruction
+	// Args follows the keyword in the source. It has blanks in place of comments and of the ends of continued lines.
+	Args []byte
+}
+
+var (
+	dockerInstruction = regexp.MustCompile(`(?m)^[ \t]*([^\s#]\S*)((?:[^\n]*\\[ \t]*\r?\n(?:[ \t]*(?:#.*)?\r?\n)*)*[^\n]*)`)
+	// lineContinuation matches the end of a continued line, and the comments that follow it.
+	lineContinuation = regexp.MustCompile(`\\[ \t]*\r?\n(?:[ \t]*(?:#.*)?\r?\n)*`)
+)
+
+// Instructions returns the instructions of a Dockerfile.
+func (f *File) Instructions() (all []Instruction) {
+	for _, m := range dockerInstruction.FindAllSubmatchIndex(f.Source, -1) {
+		args := lineContinuation.ReplaceAllFunc(f.Source[m[4]:m[5]], func(end []byte) []byte { return bytes.Repeat([]byte{' '}, len(end)) })
+		args = bytes.TrimRight(args, " \t\r")
+		all = append(all, Instruction{strings.ToUpper(string(f.Source[m[2]:m[3]])), m[2], m[4] + len(args), args})
+	}
+	return all
+}
+
 // dockerfile reads the ENV instructions and the language runtime of the last stage's image.
 func (f *File) dockerfile() {
 	args := map[string]string{}
 	all := &stages{aliases: map[string]int{}}
-	offset := 0
-	var logical []byte // instruction with its continuation lines, as long as in the source
-	begin := 0
-	for line := range bytes.Lines(f.Source) {
-		start := offset
-		offset += len(line)
-		text := bytes.TrimRight(line, " \t\r\n")
-		if comment := bytes.TrimLeft(text, " \t"); len(comment) == 0 || comment[0] == '#' {
-			if len(logical) > 0 {
-				logical = append(logical, bytes.Repeat([]byte{' '}, len(line))...)
-			}
-			continue
-		}
-		if len(logical) == 0 {
-			begin = start
-		}
-		logical = append(logical, line...)
-		if text[len(text)-1] == '\\' {
-			for i := start - begin + len(text) - 1; i < len(logical); i++ {
-				logical[i] = ' '
-			}
-			continue
-		}
-		f.instruction(logical, begin, args, all)
-		logical = logical[:0]
+	for _, i := range f.Instructions() {
+		f.instruction(i, args, all)
 	}
-	f.instruction(logical, begin, args, all)
 	all.leave(f)
 }
 
-func (f *File) instruction(text []byte, offset int, args map[string]string, all *stages) {
-	trimmed := bytes.TrimLeft(text, " \t")
-	offset += len(text) - len(trimmed)
-	at := bytes.IndexAny(trimmed, " \t")
-	if at < 0 {
-		return
-	}
-	keyword, rest := strings.ToUpper(string(trimmed[:at])), trimmed[at:]
-	switch keyword {
+func (f *File) instruction(i Instruction, args map[string]string, all *stages) {
+	rest, offset := i.Args, i.Start+len(i.Keyword)
+	switch i.Keyword {
 	case "ARG":
 		if name, value, ok := strings.Cut(strings.TrimSpace(string(rest)), "="); ok && len(args) < 100 {
 			args[name] = expand(strings.Trim(value, `"'`), args)
@@ -364,10 +358,10 @@ func (f *File) instruction(text []byte, offset int, args map[string]string, all 
 		}
 		all.all = append(all.all, next)
 		f.Runtime, f.RuntimeVersion = next.runtime, next.version // "" for an image without a runtime
-		f.RuntimeStart = offset + at + bytes.Index(rest, []byte(fields[0]))
+		f.RuntimeStart = offset + bytes.Index(rest, []byte(fields[0]))
 		f.RuntimeEnd = f.RuntimeStart + len(fields[0])
 	case "ENV":
-		f.env(rest, offset+at)
+		f.env(rest, offset)
 	}
 }
 

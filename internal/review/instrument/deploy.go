@@ -522,7 +522,7 @@ type word struct {
 	start, end int
 }
 
-var dockerKeyword = regexp.MustCompile(`^[ \t]*([A-Za-z]+)[ \t]+`)
+var dockerKeyword = regexp.MustCompile(`^[A-Z]+$`)
 
 // lastStage returns the instructions of the last stage of a Dockerfile. It returns false if the file has parts that it
 // cannot tell apart.
@@ -543,36 +543,16 @@ func instructions(f *configfile.File) [][]instruction {
 		return nil
 	}
 	var all [][]instruction
-	offset := 0
-	continued := false
-	for line := range bytes.Lines(f.Source) {
-		start := offset
-		offset += len(line)
-		text := bytes.TrimRight(line, " \t\r\n")
-		trimmed := bytes.TrimLeft(text, " \t")
-		if len(trimmed) == 0 || trimmed[0] == '#' {
-			continue
+	for _, read := range f.Instructions() {
+		if !dockerKeyword.MatchString(read.Keyword) || len(read.Args) == 0 {
+			return nil
 		}
-		if continued {
-			stage := all[len(all)-1]
-			stage[len(stage)-1].end = start + len(text)
-		} else {
-			m := dockerKeyword.FindSubmatchIndex(text)
-			if m == nil {
-				return nil
-			}
-			i := instruction{keyword: strings.ToUpper(string(text[m[2]:m[3]])), start: start + m[2], end: start + len(text)}
-			if i.keyword == "FROM" || len(all) == 0 {
-				all = append(all, nil)
-			}
-			all[len(all)-1] = append(all[len(all)-1], i)
+		if read.Keyword == "FROM" || len(all) == 0 {
+			all = append(all, nil)
 		}
-		continued = text[len(text)-1] == '\\'
-	}
-	for _, stage := range all {
-		for n := range stage {
-			stage[n].read(f.Source)
-		}
+		i := instruction{keyword: read.Keyword, start: read.Start, end: read.End}
+		i.read(read.Args)
+		all[len(all)-1] = append(all[len(all)-1], i)
 	}
 	if len(all) > 0 && all[0][0].keyword != "FROM" { // ARG instructions before the first stage
 		all = all[1:]
@@ -583,9 +563,8 @@ func instructions(f *configfile.File) [][]instruction {
 	return all
 }
 
-// read finds the words of an instruction.
-func (i *instruction) read(source []byte) {
-	text := source[i.start+len(i.keyword) : i.end]
+// read finds the words of an instruction in the text after its keyword.
+func (i *instruction) read(text []byte) {
 	base := i.start + len(i.keyword)
 	var list []string
 	if trimmed := bytes.TrimSpace(text); len(trimmed) > 0 && trimmed[0] == '[' && json.Unmarshal(trimmed, &list) == nil {
