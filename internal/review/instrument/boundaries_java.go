@@ -956,19 +956,7 @@ func (j *javaFile) free(i int, names ...string) string {
 
 // javaHasWord reports whether a text contains an identifier.
 func javaHasWord(text []byte, word string) bool {
-	is := func(i int) bool {
-		return i >= 0 && i < len(text) && (text[i] == '_' || text[i] == '$' || text[i] >= 'a' && text[i] <= 'z' || text[i] >= 'A' && text[i] <= 'Z' || text[i] >= '0' && text[i] <= '9')
-	}
-	for at := 0; ; {
-		i := bytes.Index(text[at:], []byte(word))
-		if i < 0 {
-			return false
-		}
-		at += i + len(word)
-		if !is(at-len(word)-1) && !is(at) {
-			return true
-		}
-	}
+	return regexp.MustCompile(`(^|[^\w$])` + word + `($|[^\w$])`).Match(text)
 }
 
 // resolve returns the full name of a type, "" if it is not imported. Imports with * count for types of the tables.
