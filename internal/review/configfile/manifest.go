@@ -396,21 +396,20 @@ func (f *File) gradle() {
 	offset := 0
 	for line := range bytes.Lines(f.Source) {
 		if trimmed := bytes.TrimSpace(line); !bytes.HasPrefix(trimmed, []byte("//")) {
-			for _, m := range coordinates.FindAllSubmatchIndex(line, 4) {
-				d := Dependency{Name: string(line[m[2]:m[3]]), Start: offset + m[0], End: offset + m[1], Development: gradleScope.Match(line[:m[0]])}
-				if m[4] >= 0 {
-					d.Version = gradleVersion(string(line[m[4]:m[5]]), versions)
+			add := func(m []int, name string, version int) {
+				before := line[:m[0]]
+				d := Dependency{Name: name, Start: offset + m[0], End: offset + m[1], Development: gradleScope.Match(before)}
+				if m[version] >= 0 {
+					d.Version = gradleVersion(string(line[m[version]:m[version+1]]), versions)
 				}
-				d.BOM = bytes.Contains(line[:m[0]], []byte("latform")) || strings.HasSuffix(d.Name, "-bom") || bytes.Contains(line[:m[0]], []byte("mavenBom"))
+				d.BOM = bytes.Contains(before, []byte("latform")) || strings.HasSuffix(name, "-bom") || bytes.Contains(before, []byte("mavenBom"))
 				f.addDependency(d)
 			}
+			for _, m := range coordinates.FindAllSubmatchIndex(line, 4) {
+				add(m, string(line[m[2]:m[3]]), 4)
+			}
 			if m := gradleNamed.FindSubmatchIndex(line); m != nil {
-				d := Dependency{Name: string(line[m[2]:m[3]]) + ":" + string(line[m[4]:m[5]]), Start: offset + m[0], End: offset + m[1], Development: gradleScope.Match(line[:m[0]])}
-				if m[6] >= 0 {
-					d.Version = gradleVersion(string(line[m[6]:m[7]]), versions)
-				}
-				d.BOM = bytes.Contains(line[:m[0]], []byte("latform")) || strings.HasSuffix(d.Name, "-bom")
-				f.addDependency(d)
+				add(m, string(line[m[2]:m[3]])+":"+string(line[m[4]:m[5]]), 6)
 			}
 		}
 		offset += len(line)

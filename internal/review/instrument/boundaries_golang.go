@@ -133,15 +133,14 @@ var goCalls = map[string]goCall{
 type goFile struct {
 	*source
 	sites    []goSite
-	tree     *ast.File                 // has exact ranges of expressions, unlike the syntax tree
-	base     token.Pos                 // position of the first byte
-	nodes    map[[2]int]ast.Node       // calls, literals and selectors by start and end offset
-	taken    map[string]bool           // names of the file
-	declared map[string]bool           // names declared in the package of the file
-	imports  map[string]string         // names of the packages that the edits import, by path
-	routers  map[string]bool           // variables of routers; true if the file already adds instrumentation to the router
-	others   map[string][]*syntax.Node // declarations by name, except contexts derived from the context of the same name
-	removes  bool                      // an edit may remove the last use of an import
+	tree     *ast.File           // has exact ranges of expressions, unlike the syntax tree
+	base     token.Pos           // position of the first byte
+	nodes    map[[2]int]ast.Node // calls, literals and selectors by start and end offset
+	taken    map[string]bool     // names of the file
+	declared map[string]bool     // names declared in the package of the file
+	imports  map[string]string   // names of the packages that the edits import, by path
+	routers  map[string]bool     // variables of routers; true if the file already adds instrumentation to the router
+	removes  bool                // an edit may remove the last use of an import
 }
 
 // goSite is a server, consumer or client of a file.
@@ -972,7 +971,7 @@ var callers = map[string]string{
 func (f *goFile) caller(n *syntax.Node) string {
 	for fn := n.Enclosing(syntax.Func); fn != nil; fn = fn.Enclosing(syntax.Func) {
 		for _, p := range fn.Params() {
-			if method, ok := callers[p.Type]; ok && p.Text != "_" && !f.redeclared(p, fn, n) {
+			if method, ok := callers[p.Type]; ok && p.Text != "_" && !f.redeclared(p, n) {
 				return p.Text + method
 			}
 		}
@@ -980,28 +979,10 @@ func (f *goFile) caller(n *syntax.Node) string {
 	return ""
 }
 
-// redeclared reports whether the name of a parameter may refer to another variable at a node: a function around the
-// node declares the name with a value that may not be a context.
-func (f *goFile) redeclared(p, fn, n *syntax.Node) bool {
-	if f.others == nil {
-		f.others = map[string][]*syntax.Node{}
-		for d := range f.Root.All() {
-			switch d.Kind {
-			case syntax.Param:
-				f.others[d.Text] = append(f.others[d.Text], d)
-			case syntax.Declare, syntax.Assign: // with or without var
-				for _, t := range d.Targets() {
-					if !f.derives(d, t.Text) {
-						f.others[t.Text] = append(f.others[t.Text], d)
-					}
-				}
-			}
-		}
-	}
-	return slices.ContainsFunc(f.others[p.Text], func(d *syntax.Node) bool {
-		around := d.Enclosing(syntax.Func)
-		return d != p && around != nil && d.Within(fn) && n.Within(around)
-	})
+// redeclared reports whether the name of a parameter refers to another variable at a node, which may not be a context.
+func (f *goFile) redeclared(p, n *syntax.Node) bool {
+	def := f.Definition(&syntax.Node{Kind: syntax.Name, Text: p.Text, Start: n.Start, Parent: n.Parent})
+	return def != p && (def == nil || !f.derives(def, p.Text))
 }
 
 // derives reports whether a statement assigns to a name a context, or a value derived from the name's previous value.

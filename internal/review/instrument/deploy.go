@@ -253,23 +253,23 @@ func (s *service) variables(f *configfile.File, name string, container *yaml.Nod
 		}
 		return i >= 0 || v.image
 	})
+	leave := func(line int, why string) { s.leave(f.Path, line, "Set "+listOf(add)+": the "+why) }
 	if container != nil && container.Kind == yaml.AliasNode {
-		s.leave(f.Path, container.Line, "Set "+listOf(add)+": the service is an alias of another one")
+		leave(container.Line, "service is an alias of another one")
 		return
 	}
 	if len(add) == 0 || container == nil || container.Kind != yaml.MappingNode || len(container.Content) == 0 {
 		return
 	}
-	line := container.Line
 	if container.Style&yaml.FlowStyle != 0 {
-		s.leave(f.Path, line, "Set "+listOf(add)+": the file writes the service on one line")
+		leave(container.Line, "file writes the service on one line")
 		return
 	}
 	first, env := container.Content[0], (*yaml.Node)(nil)
 	for i := 0; i+1 < len(container.Content); i += 2 {
 		switch name, value := container.Content[i], container.Content[i+1]; {
 		case name.Tag == "!!merge" || container.Anchor != "" || name.Value == key && (value.Kind == yaml.AliasNode || value.Anchor != ""):
-			s.leave(f.Path, name.Line, "Set "+listOf(add)+": the file shares variables between services")
+			leave(name.Line, "file shares variables between services")
 			return
 		case name.Value == key:
 			env = value
@@ -285,7 +285,7 @@ func (s *service) variables(f *configfile.File, name string, container *yaml.Nod
 	case env == nil:
 		lines = append([]string{key + ":"}, indented(entries(add))...)
 	case env.Style&yaml.FlowStyle != 0 || len(env.Content) == 0:
-		s.leave(f.Path, env.Line, "Set "+listOf(add)+": the file writes the variables on one line")
+		leave(env.Line, "file writes the variables on one line")
 		return
 	default:
 		if env.Kind == yaml.SequenceNode && f.Kind == configfile.Compose {
