@@ -422,13 +422,10 @@ func (r *reach) surrounds(s *instrumentation.Span) bool {
 
 // current reports whether a span is current where n runs, in the same function.
 func (r *reach) current(s *instrumentation.Span, n *syntax.Node) bool {
-	within := s.Start.Enclosing(syntax.Func)
-	if s.Body.Kind == syntax.Func {
-		within = s.Body
-	} else if n.Start < s.Start.End {
+	if s.Body.Kind != syntax.Func && n.Start < s.Start.End {
 		return false
 	}
-	return n.Enclosing(syntax.Func) == within && n.Within(s.Body) && (s.EndsItself || slices.ContainsFunc(s.Ends, func(end *syntax.Node) bool {
+	return n.Enclosing(syntax.Func) == s.Func() && n.Within(s.Body) && (s.EndsItself || slices.ContainsFunc(s.Ends, func(end *syntax.Node) bool {
 		return r.runs[end] && (end.Start >= n.End || end.Enclosing(syntax.Defer, syntax.Finally) != nil)
 	}))
 }

@@ -229,11 +229,3 @@ func without(n *syntax.Node, skip func(*syntax.Node) bool, kinds ...syntax.Kind)
 		}
 	}
 }
-
-// function returns the function whose code a span covers, nil for code outside functions.
-func function(s *instrumentation.Span) *syntax.Node {
-	if s.Body != nil && s.Body.Kind == syntax.Func {
-		return s.Body
-	}
-	return s.Start.Enclosing(syntax.Func)
-}

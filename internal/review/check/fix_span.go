@@ -20,7 +20,7 @@ func (p *Pass) endSpan(u *instrumentation.Uses, fn *syntax.Node, s *instrumentat
 		return nil
 	}
 	for _, o := range u.Spans {
-		if o != s && o.Variable == s.Variable && function(o) == fn {
+		if o != s && o.Variable == s.Variable && o.Func() == fn {
 			return nil
 		}
 	}

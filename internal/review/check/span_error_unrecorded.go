@@ -26,7 +26,7 @@ var spanErrorUnrecorded = &Check{
 		perFunction := map[*syntax.Node][]*instrumentation.Span{}
 		var order []*syntax.Node
 		for _, s := range u.Spans {
-			fn := function(s)
+			fn := s.Func()
 			if fn == nil {
 				continue
 			}
@@ -122,7 +122,7 @@ func pathsOf(u *instrumentation.Uses, fn *syntax.Node) iter.Seq[*syntax.Node] {
 		if s.Start.Start > fn.End {
 			break
 		}
-		own[function(s)] = true
+		own[s.Func()] = true
 	}
 	return without(fn.Body(), func(c *syntax.Node) bool {
 		if c.Kind != syntax.Func {

@@ -24,7 +24,7 @@ var spanNoise = &Check{
 	Source: func(p *Pass, u *instrumentation.Uses) {
 		perFunction := map[*syntax.Node]int{}
 		for _, s := range u.Spans {
-			fn := function(s)
+			fn := s.Func()
 			if fn == nil || s.Name == nil && s.Body != fn || s.Escapes {
 				continue
 			}

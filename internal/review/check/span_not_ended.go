@@ -27,7 +27,7 @@ var spanNotEnded = &Check{
 		perFunction := map[*syntax.Node]int{}
 		helper := sync.OnceValue(func() bool { return endsFromContext(u.File.Root) })
 		for _, s := range u.Spans {
-			fn := function(s)
+			fn := s.Func()
 			if fn == nil || s.EndsItself || s.Name == nil && s.Body == fn {
 				continue
 			}
@@ -102,7 +102,7 @@ func notEnded(u *instrumentation.Uses, fn *syntax.Node, s *instrumentation.Span,
 	ends := map[*syntax.Node]bool{}
 	var callback *syntax.Node
 	for i, o := range u.Spans { // spans may share a variable
-		if o != s && (i > 4*maxSpans || o.Variable != s.Variable || function(o) != fn) {
+		if o != s && (i > 4*maxSpans || o.Variable != s.Variable || o.Func() != fn) {
 			continue
 		}
 		for _, e := range o.Ends {

@@ -368,11 +368,7 @@ func (f *finder) lives() {
 		if s.Variable == "" || s.Variable == "_" {
 			continue
 		}
-		within := s.Start.Enclosing(syntax.Func)
-		if s.Body != nil && s.Body.Kind == syntax.Func {
-			within = s.Body
-		}
-		within = cmp.Or(within, f.File.Root)
+		within := cmp.Or(s.Func(), f.File.Root)
 		if held[within] == nil {
 			held[within] = map[string][]*Span{}
 			functions = append(functions, within)

@@ -65,6 +65,14 @@ type Span struct {
 	Escapes bool
 }
 
+// Func returns the function whose code the span covers, nil for code outside functions.
+func (s *Span) Func() *syntax.Node {
+	if s.Body != nil && s.Body.Kind == syntax.Func {
+		return s.Body
+	}
+	return s.Start.Enclosing(syntax.Func)
+}
+
 // Target is the kind of object on which an attribute is set.
 type Target uint8
 
