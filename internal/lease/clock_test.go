@@ -44,11 +44,14 @@ func TestClockOfTheStore(t *testing.T) {
 			before := lease.New(lease.Config{Store: c.store, Now: local.now})
 			require.True(t, local.now().Equal(before.Now()), "local time before the first call of the store")
 			require.Zero(t, before.Skew())
+			require.NoError(t, before.Renew(t.Context()))
+			require.True(t, c.store.time().Equal(before.Now()), "without a name")
 
 			r := c.start(func(c *lease.Config) { c.Now = local.now })
 			require.True(t, c.store.time().Equal(r.Now()))
 			require.Equal(t, ahead, r.Skew())
 			require.True(t, r.Holds("score:0000"))
+			require.Equal(t, 1, r.Replicas(), "the one without a name is none")
 
 			local.set(time.Hour)
 			require.True(t, c.store.time().Equal(r.Now()), "the local clock was set")

@@ -25,7 +25,8 @@ type Config struct {
 	Store Store
 	// Work returns the names of the leases that the replicas share. Default: none.
 	Work func(ctx context.Context) ([]string, error)
-	// Name is the human-readable name of the replica, without a slash.
+	// Name is the human-readable name of the replica, without a slash. A Coordinator without a name is no replica and
+	// gets no work. It only knows the store's time.
 	Name string
 	// Holder is unique to the process. Default: a random UUID.
 	Holder   string
@@ -176,6 +177,10 @@ func (c *Coordinator) Renew(ctx context.Context) error {
 		return err
 	}
 	defer c.unlock()
+	if c.cfg.Name == "" {
+		_, err := c.acquire(ctx, nil)
+		return err
+	}
 	c.mu.Lock()
 	names := []string{c.self}
 	for name := range c.held {
