@@ -11,10 +11,12 @@ import (
 	"net"
 	"net/url"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
 	"assay/internal/codebase"
+	"assay/internal/lease"
 	"assay/internal/telemetry"
 	"assay/internal/tlsreload"
 )
@@ -81,6 +83,7 @@ func (c *agentServeCmd) issuer() string {
 func (c *agentServeCmd) Run(e *environment) (err error) {
 	ctx, stop := signal.NotifyContext(e.ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
+	surviveClosedLog()
 	logger, err := telemetry.NewLogger(e.stderr, c.LogFormat, c.LogLevel)
 	if err != nil {
 		return usageError{err}
@@ -116,11 +119,15 @@ func (c *agentServeCmd) Run(e *environment) (err error) {
 	if err != nil {
 		return err
 	}
+	clock := lease.New(lease.Config{Store: s, Now: wallClock, Logger: logger})
+	if err := clock.Renew(ctx); err != nil {
+		return fmt.Errorf("read the clock of the store: %w", err)
+	}
 	own, err := newAgent(&agentParts{
 		flags: &c.agentRunConfig, store: s, dataDir: c.DataDir, secret: credentials, name: name + ".agent",
 		handler: codebase.Config{
 			JWKSURL: c.JWKSURL, Keys: codebase.KeyTransport(roots), Issuer: c.issuer(), Audience: c.AgentAudience,
-			ConnectURL: c.issuer() + connectPath, PublicURL: c.PublicURL, Now: wallClock, Logger: logger,
+			ConnectURL: c.issuer() + connectPath, PublicURL: c.PublicURL, Now: clock.Now, Logger: logger,
 		},
 	})
 	if err != nil {
@@ -136,7 +143,10 @@ func (c *agentServeCmd) Run(e *environment) (err error) {
 	background, end := context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
 		defer close(worked)
+		var clocked sync.WaitGroup
+		clocked.Go(func() { clock.Run(background) })
 		own.run(background)
+		clocked.Wait()
 	}()
 	go func() {
 		if certificate != nil {

@@ -58,6 +58,10 @@ const (
 
 type serveCmd struct{ serverConfig }
 
+// surviveClosedLog keeps the program from ending when the reader of its log goes away. Child processes do not inherit
+// that.
+func surviveClosedLog() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
+
 // Run serves until SIGINT or SIGTERM. A second signal ends the program at once.
 func (c *serveCmd) Run(e *environment) error {
 	own, err := startTelemetry(e, &c.serverConfig)
@@ -70,6 +74,7 @@ func (c *serveCmd) Run(e *environment) error {
 	}
 	ctx, stop := signal.NotifyContext(e.ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
+	surviveClosedLog()
 	reload := make(chan os.Signal, 1)
 	signal.Notify(reload, syscall.SIGHUP)
 	defer signal.Stop(reload)
