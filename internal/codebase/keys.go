@@ -26,8 +26,8 @@ const (
 )
 
 // keySet caches the public keys that assay publishes. It fetches them when a token has an unknown key id and when they
-// are stale: one fetch at a time, at most one a second. If assay is unavailable, the old keys remain. It is safe for
-// concurrent use.
+// are stale: one fetch at a time, at most one a second. If assay is unavailable, the old keys remain, and tokens with a
+// known key do not wait for further fetches. It is safe for concurrent use.
 type keySet struct {
 	url     string
 	client  *http.Client
@@ -39,6 +39,7 @@ type keySet struct {
 	keys    map[string]ed25519.PublicKey // by key id; nil: they have never been fetched
 	fetched time.Time                    // when the last fetch that succeeded began
 	asked   time.Time                    // when the last fetch began
+	failing bool                         // the last fetch failed
 }
 
 func newKeySet(url string, transport http.RoundTripper, now func() time.Time, logger *slog.Logger) *keySet {
@@ -61,7 +62,8 @@ func KeyTransport(roots *x509.CertPool) http.RoundTripper {
 	}
 }
 
-// find returns the key with an id. It waits for assay only if the key is unknown or the keys are stale.
+// find returns the key with an id. It waits for assay only if the key is unknown, or if the keys are stale and the last
+// fetch succeeded.
 func (s *keySet) find(ctx context.Context, id string) (ed25519.PublicKey, error) {
 	key, err := s.cached(id)
 	if err == nil {
@@ -69,6 +71,9 @@ func (s *keySet) find(ctx context.Context, id string) (ed25519.PublicKey, error)
 	}
 	// Other requests may wait for the fetch, so it must not end with this one.
 	fetch := s.fetches.DoChan("", func() (any, error) { return nil, s.refresh(context.WithoutCancel(ctx)) })
+	if key != nil && s.isFailing() {
+		return key, nil
+	}
 	select {
 	case <-fetch:
 	case <-ctx.Done():
@@ -78,6 +83,12 @@ func (s *keySet) find(ctx context.Context, id string) (ed25519.PublicKey, error)
 		return key, nil
 	}
 	return nil, err
+}
+
+func (s *keySet) isFailing() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failing
 }
 
 // cached returns the key with an id. It returns an error if the key is unknown, and with the key if the keys are stale.
@@ -110,6 +121,9 @@ func (s *keySet) refresh(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	all, err := auth.FetchKeys(ctx, s.client, s.url)
+	s.mu.Lock()
+	s.failing = err != nil
+	s.mu.Unlock()
 	if err != nil {
 		s.logger.WarnContext(ctx, "failed to fetch the keys of tokens", "error", err)
 		return err

@@ -3,6 +3,7 @@
 package codebase
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/elliptic"
@@ -199,6 +200,35 @@ func TestKeysAway(t *testing.T) {
 	gets := w.signer.gets.Load()
 	require.Equal(t, 200, ask().status)
 	require.Equal(t, gets, w.signer.gets.Load(), "at most once a second")
+}
+
+// TestKeysHang: while assay does not answer, tokens with a known key wait for one fetch, and then for none.
+func TestKeysHang(t *testing.T) {
+	w := newWorld(t, Config{})
+	keys := newKeySet(w.signer.URL, KeyTransport(nil), w.clock.Now, slog.New(slog.DiscardHandler))
+	_, err := keys.find(t.Context(), "key-1")
+	require.NoError(t, err)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	fetch := func(status int) error {
+		w.signer.mu.Lock()
+		w.signer.status = status
+		w.signer.mu.Unlock()
+		w.clock.move(keysFresh)
+		defer w.clock.move(keysFresh)
+		return keys.refresh(t.Context())
+	}
+	hang := func() error {
+		w.signer.mu.Lock()
+		_, err := keys.find(gone, "key-1")
+		w.signer.mu.Unlock()
+		<-keys.fetches.DoChan("", func() (any, error) { return nil, nil }) // after the one in progress
+		return err
+	}
+	require.Error(t, fetch(http.StatusInternalServerError))
+	require.NoError(t, hang())
+	require.NoError(t, fetch(http.StatusOK))
+	require.Error(t, hang(), "the first fetch after one that succeeded may withdraw the key")
 }
 
 func TestUnusableKeysAreLeftOut(t *testing.T) {
