@@ -28,7 +28,7 @@ type git struct {
 }
 
 const (
-	gitMemory  = 1 << 30
+	gitMemory  = 384 << 20 // of a process; a fetch has up to four large ones
 	refsMemory = 128 << 20 // for ls-remote, since a host may send millions of references
 	gitFiles   = 256
 	maxRefs    = 64 << 10 // bytes of the output of commands with short answers
