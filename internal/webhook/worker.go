@@ -29,6 +29,7 @@ const (
 const (
 	slots           = 64 // attempts in flight
 	perOrganization = 4  // of them for one organization, in all processes
+	sharedSlots     = 48 // with more attempts in flight, an organization gets a slot only if it has none
 	leaseTime       = 3 * AttemptTimeout
 	poll            = time.Second
 )
@@ -125,8 +126,12 @@ type claimed struct {
 // claim returns the next delivery that is due, nil if there is none.
 func (w *Worker) claim(ctx context.Context) (*claimed, error) {
 	c := claimed{holder: rand.Text(), ends: time.Now().Add(leaseTime)}
+	most := perOrganization
+	if len(w.free) > sharedSlots {
+		most = 1
+	}
 	var err error
-	if c.ClaimedDelivery, err = w.cfg.Store.ClaimDelivery(ctx, c.holder, leaseTime, perOrganization); err != nil || c.ClaimedDelivery == nil {
+	if c.ClaimedDelivery, err = w.cfg.Store.ClaimDelivery(ctx, c.holder, leaseTime, most); err != nil || c.ClaimedDelivery == nil {
 		return nil, err
 	}
 	return &c, nil

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -457,6 +458,46 @@ func TestSlowTargets(t *testing.T) {
 		close(done)
 	}()
 	for range perOrganization {
+		<-waiting
+	}
+	save(t, w.store, w.now, other, assay.InsightActive)
+	<-answered
+	cancel()
+	close(release)
+	<-done
+}
+
+// TestManySlowTargets: many organizations with targets that do not answer leave slots to one without an attempt.
+func TestManySlowTargets(t *testing.T) {
+	w, slow, fast := newWorld(t), newTarget(t), newTarget(t)
+	release, waiting := make(chan struct{}), make(chan struct{}, slots)
+	slow.respond(func(http.ResponseWriter, *http.Request) {
+		waiting <- struct{}{}
+		<-release
+	})
+	hook := func(organization, url string) {
+		_, err := w.Create(t.Context(), &assay.Webhook{OrganizationID: organization, Name: "hook", URL: url, Enabled: true, MinSeverity: assay.ImpactLow})
+		require.NoError(t, err)
+	}
+	const hostile = slots / perOrganization
+	for i := range hostile {
+		o := newOrganization(t, w.store, w.now, "hostile "+strconv.Itoa(i))
+		for range perOrganization {
+			hook(o.OrganizationID, slow.URL)
+		}
+		save(t, w.store, w.now, o, assay.InsightActive)
+	}
+	other := newOrganization(t, w.store, w.now, "other")
+	hook(other.OrganizationID, fast.URL)
+	ctx, cancel := context.WithCancel(t.Context())
+	answered := make(chan struct{})
+	fast.respond(func(http.ResponseWriter, *http.Request) { close(answered) })
+	done := make(chan struct{})
+	go func() {
+		w.Run(ctx)
+		close(done)
+	}()
+	for range sharedSlots {
 		<-waiting
 	}
 	save(t, w.store, w.now, other, assay.InsightActive)
