@@ -14,6 +14,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -153,11 +154,14 @@ func (c *Certificate) read() (p pair, err error) {
 	return p, nil
 }
 
-// readFile reads a file consistently: the path is resolved once.
+// readFile reads a file consistently: the path is resolved once. It does not wait for the writer of a named pipe.
 func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(cmp.Or(err, fmt.Errorf("%s is not a regular file", path)), f.Close())
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err = errors.Join(err, f.Close()); err != nil {

@@ -16,6 +16,7 @@ import (
 	"math/big"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -164,6 +165,22 @@ func TestSymbolicLinks(t *testing.T) {
 	require.EqualValues(t, 1, serial(t, c))
 	require.NoError(t, os.Symlink("..2", filepath.Join(dir, "..new")))
 	require.NoError(t, os.Rename(filepath.Join(dir, "..new"), filepath.Join(dir, "..data")))
+	c.Reload(t.Context())
+	require.EqualValues(t, 2, serial(t, c))
+}
+
+// TestNamedPipe: a file that is a named pipe without a writer delays nothing.
+func TestNamedPipe(t *testing.T) {
+	f := newFiles(t, makePair(t, 1, year))
+	c := f.load(t)
+	require.NoError(t, os.Remove(f.cert))
+	if out, err := exec.Command("mkfifo", f.cert).CombinedOutput(); err != nil {
+		t.Skipf("no named pipes: %v: %s", err, out)
+	}
+	c.Reload(t.Context())
+	require.Equal(t, 1, f.logged("is not a regular file"))
+	require.NoError(t, os.Remove(f.cert))
+	f.write(t, makePair(t, 2, year))
 	c.Reload(t.Context())
 	require.EqualValues(t, 2, serial(t, c))
 }
