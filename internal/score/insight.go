@@ -25,7 +25,7 @@ func insights(f *delta.Facts, v *[catalog.Count]delta.Count, claims Claims, now 
 	for r := range catalog.Rule(catalog.Count) {
 		old := stored[r.Info().Name]
 		if v[r].Failed == 0 || v[r].Observed == 0 {
-			if i := settled(old, now); i != nil {
+			if i := settled(v[r], old, now); i != nil {
 				changed = append(changed, i)
 			}
 			continue
@@ -33,7 +33,7 @@ func insights(f *delta.Facts, v *[catalog.Count]delta.Count, claims Claims, now 
 		i := failing(r, f, v[r], claims, old, now)
 		switch {
 		case i == nil:
-		case old != nil && i.Status == old.Status && now.Sub(old.UpdatedAt) < minUpdate:
+		case old != nil && i.Status == old.Status && recent(now.Sub(old.UpdatedAt)):
 			if due := old.UpdatedAt.Add(minUpdate); later.IsZero() || due.Before(later) {
 				later = due
 			}
@@ -44,8 +44,11 @@ func insights(f *delta.Facts, v *[catalog.Count]delta.Count, claims Claims, now 
 	return changed, later
 }
 
+// recent reports whether an update of that age is recent. After the clock has been set back, none is.
+func recent(age time.Duration) bool { return age >= 0 && age < minUpdate }
+
 // settled returns the update of an insight without failures in the window, or nil for no change.
-func settled(old *assay.Insight, now time.Time) *assay.Insight {
+func settled(c delta.Count, old *assay.Insight, now time.Time) *assay.Insight {
 	if old == nil || old.Status == assay.InsightArchived {
 		return nil
 	}
@@ -54,12 +57,13 @@ func settled(old *assay.Insight, now time.Time) *assay.Insight {
 	maps.Copy(i.Attributes, old.Attributes)
 	i.Attributes["violations_total"] = int64(0)
 	if i.Status == assay.InsightMuted {
-		if sameAttributes(i.Attributes, old.Attributes) {
+		if sameAttributes(i.Attributes, old.Attributes) { // updated before
 			return nil
 		}
 	} else {
 		i.Status = assay.InsightArchived
 	}
+	i.Attributes["observations_total"] = int64(c.Observed)
 	i.UpdatedAt = now
 	return &i
 }

@@ -436,6 +436,7 @@ func TestInsightLife(t *testing.T) {
 	require.Equal(t, assay.InsightArchived, i.Status)
 	require.Equal(t, f.now, i.UpdatedAt)
 	require.Zero(t, number(t, i.Attributes["violations_total"]))
+	require.EqualValues(t, 1, number(t, i.Attributes["observations_total"]), "in the same window")
 	require.Equal(t, opened, i.DetectedAt)
 	require.Equal(t, 100.0, f.score("a").Value, "the score recovers without new telemetry")
 
@@ -446,6 +447,17 @@ func TestInsightLife(t *testing.T) {
 	require.Equal(t, assay.InsightActive, i.Status)
 	require.Equal(t, f.now, i.DetectedAt, "the same insight is reopened")
 	require.Equal(t, opened, i.CreatedAt)
+}
+
+// TestClockSetBack: an update in the future delays no further ones.
+func TestClockSetBack(t *testing.T) {
+	f := newFixture(t)
+	f.seen("a", catalog.RES001, true)
+	f.round()
+	f.now = f.now.Add(-30 * time.Minute)
+	f.seen("a", catalog.RES001, true)
+	f.round()
+	require.EqualValues(t, 2, number(t, f.insight("a", catalog.RES001).Attributes["violations_total"]))
 }
 
 func TestWindowPasses(t *testing.T) {
@@ -489,6 +501,7 @@ func TestMute(t *testing.T) {
 	i = f.insight("a", r)
 	require.Equal(t, assay.InsightMuted, i.Status, "also without failures")
 	require.Zero(t, number(t, i.Attributes["violations_total"]))
+	require.EqualValues(t, 1, number(t, i.Attributes["observations_total"]))
 	require.NoError(t, f.UnmuteInsight(t.Context(), id))
 	f.round()
 	require.Equal(t, assay.InsightArchived, f.insight("a", r).Status, "unmuted without a failure it is archived")
