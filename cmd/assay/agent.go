@@ -248,9 +248,15 @@ func newAgent(p *agentParts) (*ownAgent, error) {
 	if err != nil {
 		return nil, err
 	}
+	ca := p.flags.AgentSourceCA
+	if ca != "" { // git runs in another directory
+		if ca, err = filepath.Abs(ca); err != nil {
+			return nil, err
+		}
+	}
 	sources, err := source.New(source.Config{
 		Forges: forges, Store: p.store, Now: p.handler.Now,
-		Roots: p.flags.AgentLocalRoot, PrivateHosts: p.flags.AgentAllowPrivateHosts, CAFile: p.flags.AgentSourceCA, WorkDir: commands, Secret: p.secret,
+		Roots: p.flags.AgentLocalRoot, PrivateHosts: p.flags.AgentAllowPrivateHosts, CAFile: ca, WorkDir: commands, Secret: p.secret,
 		Limits: source.Limits{Bytes: int64(p.flags.AgentMaxCloneSize), Files: p.flags.AgentMaxFiles, Time: p.flags.AgentRunTimeout},
 	})
 	if err != nil {

@@ -25,7 +25,7 @@ type reviewCmd struct {
 	Paths   []string `arg:"" name:"path" help:"Directories and files to review."`
 	Format  string   `default:"text" enum:"text,json,markdown,junit,sarif" help:"Output format: ${enum} (${default})."`
 	Output  string   `short:"o" placeholder:"FILE" help:"File to write the report to. Default: standard output."`
-	FailOn  string   `placeholder:"SEVERITY" help:"Exit with status 1 when a finding has at least this severity: critical, high, medium, low, suggestion."`
+	FailOn  *string  `placeholder:"SEVERITY" help:"Exit with status 1 when a finding has at least this severity: critical, high, medium, low, suggestion."`
 	Since   string   `placeholder:"REF" help:"Report only findings that changes since this Git reference introduce."`
 	Only    []string `placeholder:"CHECK" help:"Checks to run, separated by commas. Default: all."`
 	Disable []string `placeholder:"CHECK" help:"Checks not to run, separated by commas."`
@@ -39,9 +39,9 @@ func severity(name string) (index int, ok bool) {
 
 func (c *reviewCmd) problems() []error {
 	var ck check
-	if c.FailOn != "" {
-		_, ok := severity(c.FailOn)
-		ck.that(ok, "--fail-on: %q is not one of critical, high, medium, low and suggestion", c.FailOn)
+	if c.FailOn != nil {
+		_, ok := severity(*c.FailOn)
+		ck.that(ok, "--fail-on: %q is not one of critical, high, medium, low and suggestion", *c.FailOn)
 	}
 	return ck.problems
 }
@@ -65,7 +65,8 @@ func (c *reviewCmd) Run(e *environment) error {
 	if err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
-	if least, ok := severity(c.FailOn); ok {
+	if c.FailOn != nil {
+		least, _ := severity(*c.FailOn)
 		n := 0
 		for i := range r.Findings {
 			if at, _ := severity(string(r.Findings[i].Severity)); at <= least {

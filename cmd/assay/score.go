@@ -25,7 +25,7 @@ type scoreCmd struct {
 	At       instant  `placeholder:"TIME" help:"End of the scoring window, such as 2026-11-30T12:00:00Z; later telemetry does not count. Default: the newest timestamp of the input."`
 	Format   string   `default:"text" enum:"text,json,markdown,junit,sarif" help:"Output format: ${enum} (${default})."`
 	MinScore *int     `placeholder:"N" help:"Exit with status 1 when a service has a lower score, or when no service has a score."`
-	FailOn   string   `placeholder:"IMPACT" help:"Exit with status 1 when an insight has at least this impact: Critical, Important, Normal, Low."`
+	FailOn   *string  `placeholder:"IMPACT" help:"Exit with status 1 when an insight has at least this impact: Critical, Important, Normal, Low."`
 	Output   string   `short:"o" placeholder:"FILE" help:"File to write the report to. Default: standard output."`
 }
 
@@ -56,9 +56,9 @@ func (c *scoreCmd) problems() []error {
 	if c.MinScore != nil {
 		ck.that(*c.MinScore >= 0 && *c.MinScore <= 100, "--min-score: %d is not in the range from 0 to 100", *c.MinScore)
 	}
-	if c.FailOn != "" {
-		_, ok := impact(c.FailOn)
-		ck.that(ok, "--fail-on: %q is not one of Critical, Important, Normal and Low", c.FailOn)
+	if c.FailOn != nil {
+		_, ok := impact(*c.FailOn)
+		ck.that(ok, "--fail-on: %q is not one of Critical, Important, Normal and Low", *c.FailOn)
 	}
 	ck.that(c.At.IsZero() || c.At.After(time.Unix(0, 0)) && c.At.Before(time.Unix(0, math.MaxInt64)), "--at: %v is not a time of telemetry", c.At.Time)
 	stdin := 0
@@ -259,8 +259,8 @@ func (c *scoreCmd) unmet(r *report.Report) []string {
 			unmet = append(unmet, fmt.Sprintf("no service has a score, so none reaches %d", *c.MinScore))
 		}
 	}
-	if c.FailOn != "" {
-		least, _ := impact(c.FailOn)
+	if c.FailOn != nil {
+		least, _ := impact(*c.FailOn)
 		for _, s := range r.Services {
 			for _, i := range s.Insights {
 				if i.Impact.Weight() >= least.Weight() {
