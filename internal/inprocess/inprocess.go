@@ -68,6 +68,8 @@ func (w *Response) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// SetReadDeadline and SetWriteDeadline let handlers set deadlines, which have no effect.
-func (w *Response) SetReadDeadline(time.Time) error  { return nil }
+// SetReadDeadline lets handlers set deadlines, which have no effect.
+func (w *Response) SetReadDeadline(time.Time) error { return nil }
+
+// SetWriteDeadline lets handlers set deadlines, which have no effect.
 func (w *Response) SetWriteDeadline(time.Time) error { return nil }

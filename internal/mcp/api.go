@@ -112,17 +112,10 @@ type Handler struct {
 }
 
 // RoundTrip implements http.RoundTripper. It buffers at most maxAnswer+1 bytes of the answer in memory.
-func (h Handler) RoundTrip(r *http.Request) (resp *http.Response, err error) {
-	m, _ := r.Context().Value(messageKey{}).(*message)
-	failed := m.outside(r.Context(), func(ctx context.Context) {
-		in := r.WithContext(ctx)
-		if m != nil {
-			in.RemoteAddr = m.address
-		}
-		resp, err = inprocess.Transport{Handler: h.Handler, Max: maxAnswer + 1}.RoundTrip(in)
-	})
-	if failed != nil {
-		return nil, failed
+func (h Handler) RoundTrip(r *http.Request) (*http.Response, error) {
+	t := inprocess.Transport{Handler: h.Handler, Max: maxAnswer + 1}
+	if m, ok := r.Context().Value(messageKey{}).(*message); ok {
+		return m.outside(r, t)
 	}
-	return resp, err
+	return t.RoundTrip(r)
 }

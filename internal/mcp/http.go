@@ -138,22 +138,21 @@ type message struct {
 
 type messageKey struct{}
 
-// outside releases the slot, calls do, and acquires a slot again. The context of do ends with the request. A nil
-// message has no slot.
-func (m *message) outside(ctx context.Context, do func(ctx context.Context)) (err error) {
-	if m == nil {
-		do(ctx)
-		return nil
-	}
-	ctx, cancel := context.WithCancel(ctx)
+// outside releases the slot, sends a request of the client of the message, and acquires a slot again. The context of the
+// request ends with the message.
+func (m *message) outside(r *http.Request, to http.RoundTripper) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(m.ctx, cancel)()
+	r = r.WithContext(ctx)
+	r.RemoteAddr = m.address
 	m.leave()
 	m.leave = func() {}
-	do(ctx)
-	leave, err := m.cpu.Enter(m.ctx, m.organization)
-	if err == nil {
-		m.leave = leave
+	resp, err := to.RoundTrip(r)
+	leave, failed := m.cpu.Enter(m.ctx, m.organization)
+	if failed != nil {
+		return nil, failed
 	}
-	return err
+	m.leave = leave
+	return resp, err
 }

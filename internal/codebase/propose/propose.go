@@ -410,13 +410,14 @@ func (w *work) system() string {
 
 // document returns the first message: the finding or the boundary, and the instructions of the organization.
 func (w *work) document() (string, error) {
-	name, fields := "finding", map[string]any(nil)
+	var name string
+	var fields map[string]any
 	if f := w.Finding; f != nil {
 		var locations []map[string]any
 		for _, l := range f.Locations[:min(len(f.Locations), 10)] {
 			locations = append(locations, w.location(l.File, l.Line, l.Description))
 		}
-		fields = map[string]any{
+		name, fields = "finding", map[string]any{
 			"check": f.Check, "title": redact.Text(f.Title), "summary": redact.Text(f.Summary), "why": redact.Text(f.Why), "how_to_fix": redact.Text(f.Fix), "locations": locations,
 		}
 	} else {

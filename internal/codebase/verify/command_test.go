@@ -25,11 +25,13 @@ func TestSuggest(t *testing.T) {
 		"Maven":            {files{"pom.xml": ""}, []string{"pom.xml"}, "mvn --offline --batch-mode --quiet test"},
 		"Gradle":           {files{"app/build.gradle.kts": "", "app/a.java": ""}, []string{"app/a.java"}, "(cd ./'app' && gradle --offline --no-daemon test)"},
 		"nearest": {
-			files{"go.mod": "", "web/package.json": `{"scripts": {"test": "jest"}}`, "web/src/a.js": ""}, []string{"web/src/a.js"},
+			files{"go.mod": "", "web/package.json": `{"scripts": {"test": "jest"}}`, "web/src/a.js": ""},
+			[]string{"web/src/a.js"},
 			"(cd ./'web' && npm test --silent)",
 		},
 		"several": {
-			files{"a/go.mod": "", "a/x.go": "", "b/go.mod": "", "b/y/x.go": "", "c/go.mod": "", "c/x.go": ""}, []string{"a/x.go", "b/y/x.go"},
+			files{"a/go.mod": "", "a/x.go": "", "b/go.mod": "", "b/y/x.go": "", "c/go.mod": "", "c/x.go": ""},
+			[]string{"a/x.go", "b/y/x.go"},
 			"(cd ./'a' && go test ./...) && (cd ./'b' && go test ./...)",
 		},
 		"other":  {files{"go.mod": "", "Dockerfile": ""}, []string{"Dockerfile"}, "go test ./..."},
