@@ -51,7 +51,7 @@ func projectsOf(configs []*configfile.File) *projects {
 		if f.Kind != configfile.Manifest {
 			continue
 		}
-		dir := path.Dir(f.Path)
+		dir := configfile.ProjectDir(f)
 		if path.Base(f.Path) == "libs.versions.toml" && path.Base(dir) == "gradle" {
 			dir = path.Dir(dir)
 		}
@@ -83,21 +83,23 @@ func (ps *projects) of(file string) *project {
 	return p
 }
 
-// dependencies returns the dependencies of a project and of the projects in the directories above it, because
-// workspaces, parent POMs and version catalogs declare dependencies there.
-func (ps *projects) dependencies(p *project) []configfile.Dependency {
+// dependencies returns the dependencies of a project and of the projects of its ecosystem in the directories above it,
+// because workspaces, parent POMs and version catalogs declare dependencies there.
+func (ps *projects) dependencies(p configfile.Project) []configfile.Dependency {
+	const levels = 6 // projects that are written by hand are not nested more deeply
 	var all []configfile.Dependency
-	dir := p.dir
-	for range 6 { // projects that are written by hand are not nested more deeply
-		if at := ps.byDirectory[dir]; at != nil {
-			for _, m := range at.manifests {
-				all = append(all, m.Dependencies...)
-			}
-		}
-		if dir == "." || dir == "/" {
+	n := 0
+	for dir := range configfile.Above(p.Dir) {
+		if n++; n > levels {
 			break
 		}
-		dir = path.Dir(dir)
+		if at := ps.byDirectory[dir]; at != nil {
+			for _, m := range at.manifests {
+				if m.Ecosystem == p.Ecosystem {
+					all = append(all, m.Dependencies...)
+				}
+			}
+		}
 	}
 	return all
 }

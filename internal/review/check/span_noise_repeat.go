@@ -142,8 +142,8 @@ func mentionsTransport(u *instrumentation.Uses) bool {
 func reportRepeated(p *RepositoryPass) {
 	for _, k := range p.Kept {
 		f, covered := k.(repeatedFact), p.Coverage()
-		i := covered.of(covered.projects.of(f.File))
-		if !i.all && !slices.ContainsFunc(f.libraries, func(l string) bool {
+		i := covered.of(covered.project(f.File))
+		if !covered.all(f.File) && !slices.ContainsFunc(f.libraries, func(l string) bool {
 			return l == "otelhttp" || slices.ContainsFunc(i.libraries, func(have string) bool { return strings.Contains(have, l) })
 		}) {
 			continue

@@ -216,132 +216,135 @@ type instrumentedProject struct {
 
 // Coverage is the instrumentation of the projects of a repository.
 type Coverage struct {
-	projects *projects
-	of       func(*project) *instrumentedProject
-	anywhere bool                   // the repository uses OpenTelemetry
-	vendor   bool                   // the repository uses another tracer
-	manual   map[string][]clientUse // clients that may have spans, by directory of the code
+	projects  *projects
+	graph     *configfile.Graph
+	byProject map[configfile.Project]*instrumentedProject
+	automatic map[*project]bool      // directories whose deployment files instrument all libraries
+	unknown   bool                   // a deployment file of an unknown project does
+	anywhere  bool                   // the repository uses OpenTelemetry
+	vendor    bool                   // the repository uses another tracer
+	manual    map[string][]clientUse // clients that may have spans, by directory of the code
 }
 
-// ecosystems are the ecosystems of the languages whose imports are in Facts.
+// ecosystems are the ecosystems of languages.
 var ecosystems = map[syntax.Language]string{
-	syntax.Go: configfile.Go, syntax.JavaScript: configfile.NPM, syntax.TypeScript: configfile.NPM, syntax.Python: configfile.PyPI,
+	syntax.Go: configfile.Go, syntax.JavaScript: configfile.NPM, syntax.TypeScript: configfile.NPM, syntax.Python: configfile.PyPI, syntax.Java: configfile.Maven,
+}
+
+// project returns the project of a source file: the nearest one of its ecosystem. A file without a project belongs to
+// the directory ".".
+func (c *Coverage) project(file string) configfile.Project {
+	ecosystem := ecosystems[syntax.LanguageOf(file)]
+	if p, ok := c.graph.Of(path.Dir(file), ecosystem); ok {
+		return p
+	}
+	return configfile.Project{Dir: ".", Ecosystem: ecosystem}
+}
+
+// of returns the instrumentation of a project according to its dependencies and the code.
+func (c *Coverage) of(p configfile.Project) *instrumentedProject {
+	i := c.byProject[p]
+	if i == nil {
+		i = &instrumentedProject{manual: set{}}
+		for _, d := range c.projects.dependencies(p) {
+			i.module(d.Name, !d.Indirect)
+			for _, vs := range vendors {
+				for _, v := range vs {
+					i.all = i.all || !slices.Contains(clients, v.vendor) && v.names.MatchString(d.Name)
+				}
+			}
+		}
+		c.byProject[p] = i
+	}
+	return i
+}
+
+// all reports whether all libraries of a file are instrumented.
+func (c *Coverage) all(file string) bool {
+	return c.unknown || c.automatic[c.projects.of(file)] || c.of(c.project(file)).all
 }
 
 // CoverageOf returns the instrumentation of the projects of a repository, according to their dependencies, the code and
 // the deployment files. files are the paths of all files. Any of facts may be nil.
 func CoverageOf(facts []*Facts, configs []*configfile.File, files []string) *Coverage {
-	ps := projectsOf(configs)
-	byProject := map[*project]*instrumentedProject{}
-	of := func(at *project) *instrumentedProject {
-		if byProject[at] == nil {
-			i := &instrumentedProject{manual: set{}}
-			for _, d := range ps.dependencies(at) {
-				i.module(d.Name, !d.Indirect)
-				for _, vs := range vendors {
-					for _, v := range vs {
-						i.all = i.all || !slices.Contains(clients, v.vendor) && v.names.MatchString(d.Name)
-					}
-				}
-			}
-			byProject[at] = i
-		}
-		return byProject[at]
-	}
-	anywhere, vendor := false, false
-	manual := map[string][]clientUse{}
 	imports := map[configfile.Project][]configfile.Import{}
-	graph := configfile.NewGraph(configs, files, func(at configfile.Project) []configfile.Import { return imports[at] })
+	c := &Coverage{
+		projects:  projectsOf(configs),
+		graph:     configfile.NewGraph(configs, files, func(at configfile.Project) []configfile.Import { return imports[at] }),
+		byProject: map[configfile.Project]*instrumentedProject{}, automatic: map[*project]bool{}, manual: map[string][]clientUse{},
+	}
 	for _, f := range facts {
 		if f == nil { // the file was not parsed
 			continue
 		}
-		dir := path.Dir(f.file)
-		if at, ok := graph.Of(dir, ecosystems[syntax.LanguageOf(f.file)]); ok {
-			for _, m := range f.imports {
-				imports[at] = append(imports[at], configfile.Import{File: f.file, Module: m})
-			}
+		at, dir := c.project(f.file), path.Dir(f.file)
+		for _, m := range f.imports {
+			imports[at] = append(imports[at], configfile.Import{File: f.file, Module: m})
 		}
-		i := of(ps.of(f.file))
+		i := c.of(at)
 		for _, l := range f.libraries {
 			i.all = i.all || l == "auto"
 			i.libraries = append(i.libraries, strings.ToLower(l))
 		}
 		for _, m := range f.telemetry {
-			i.telemetry, anywhere = true, true
+			i.telemetry, c.anywhere = true, true
 			i.module(m, true)
 		}
 		for _, v := range f.vendors {
-			i.all, vendor = i.all || !slices.Contains(clients, v), true
+			i.all, c.vendor = i.all || !slices.Contains(clients, v), true
 		}
 		maps.Copy(i.manual, f.manual)
-		manual[dir] = append(manual[dir], f.clients...)
+		c.manual[dir] = append(c.manual[dir], f.clients...)
 	}
-	uses, own := map[*project][]*project{}, map[*project]instrumentedProject{}
-	for _, at := range ps.byDirectory {
-		known := map[configfile.Project]bool{}
-		for _, m := range at.manifests {
-			of := configfile.Project{Dir: configfile.ProjectDir(m), Ecosystem: m.Ecosystem}
-			if known[of] {
-				continue
-			}
-			known[of] = true
-			for _, used := range graph.Uses(of) {
-				if u := ps.byDirectory[used.Dir]; u != nil && u != at && !slices.Contains(uses[at], u) {
-					uses[at] = append(uses[at], u)
-				}
+	uses, own := map[configfile.Project][]configfile.Project{}, map[configfile.Project]instrumentedProject{}
+	for _, f := range configs {
+		for _, d := range f.Dependencies {
+			c.anywhere = c.anywhere || isTelemetryModule(strings.ToLower(d.Name)) && !d.Indirect
+		}
+		at := configfile.Project{Dir: configfile.ProjectDir(f), Ecosystem: f.Ecosystem}
+		if _, known := uses[at]; !known && c.graph.Manifests(at) != nil {
+			uses[at] = c.graph.Uses(at)
+			own[at] = *c.of(at)
+			c.of(at).manual = maps.Clone(own[at].manual)
+		}
+		if isDeployment(f) && slices.ContainsFunc(automaticMarks, func(m []byte) bool { return bytes.Contains(f.Source, m) }) {
+			if at, known := c.projects.deploys(f, ""); known {
+				c.automatic[at] = true
+			} else {
+				c.unknown = true // which services the file runs
 			}
 		}
-		own[at] = *of(at)
-		of(at).manual = maps.Clone(own[at].manual)
 	}
 	for at, used := range uses {
 		for _, u := range used {
-			of(at).add(own[u])
+			c.of(at).add(own[u])
 		}
 	}
-	for _, f := range configs {
-		for _, d := range f.Dependencies {
-			anywhere = anywhere || isTelemetryModule(strings.ToLower(d.Name)) && !d.Indirect
-		}
-		if !isDeployment(f) || !slices.ContainsFunc(automaticMarks, func(m []byte) bool { return bytes.Contains(f.Source, m) }) {
-			continue
-		}
-		if at, known := ps.deploys(f, ""); known {
-			of(at).all = true
-			continue
-		}
-		for _, at := range ps.byDirectory { // the services that the file runs are unknown
-			of(at).all = true
-		}
-		of(ps.of("x")).all = true
-	}
-	var run []*project // packages run in the applications that use them
+	var run []configfile.Project // packages run in the applications that use them
 	for at, used := range uses {
-		if of(at).all {
+		if c.of(at).all || c.automatic[c.projects.byDirectory[at.Dir]] {
 			run = append(run, used...)
 		}
 	}
 	for _, u := range run {
-		of(u).all = true
+		c.of(u).all = true
 	}
-	return &Coverage{ps, of, anywhere, vendor, manual}
+	return c
 }
 
 func checkBoundaries(p *RepositoryPass) {
 	c := p.Coverage()
-	ps, of, anywhere, manual := c.projects, c.of, c.anywhere, c.manual
-	deployed, frameworks := map[*project]bool{}, map[*project]bool{}
+	deployed, frameworks := map[*project]bool{}, map[configfile.Project]bool{}
 	carry := map[[2]string]bool{} // file and library of servers that are instrumented, possibly in one of two branches
 	for _, f := range p.Configs {
-		if at, known := ps.deploys(f, ""); known && f.Kind == configfile.Dockerfile {
+		if at, known := c.projects.deploys(f, ""); known && f.Kind == configfile.Dockerfile {
 			deployed[at] = true
 		}
 	}
 	for _, k := range p.Kept {
 		b := k.(boundaryFact)
 		if b.kind == "http server" && !bareServer(b) {
-			frameworks[ps.of(b.File)] = true
+			frameworks[c.project(b.File)] = true
 		}
 		if b.instrumented {
 			carry[[2]string{b.File, b.library}] = true
@@ -350,33 +353,33 @@ func checkBoundaries(p *RepositoryPass) {
 	seen := map[string]bool{}
 	for _, k := range p.Kept {
 		b := k.(boundaryFact)
-		at := ps.of(b.File)
+		at := c.project(b.File)
+		i, manifests := c.of(at), c.graph.Manifests(at)
 		if bareServer(b) && frameworks[at] { // the server that a framework runs on
 			continue
 		}
-		if !deployed[at] && at.library() && (b.kind == "database client" || !of(at).telemetry) {
+		if !deployed[c.projects.of(b.File)] && isLibrary(manifests) && (b.kind == "database client" || !i.telemetry) {
 			continue // the application that uses it instruments its clients
 		}
-		if slices.ContainsFunc(at.manifests, func(m *configfile.File) bool {
+		if slices.ContainsFunc(manifests, func(m *configfile.File) bool {
 			name := packageTitle.FindSubmatch(m.Source)
 			return path.Base(m.Path) == "package.json" && name != nil && notProduction.Match(name[1])
 		}) {
 			continue
 		}
-		id := at.dir + " " + b.kind + " " + b.library
+		id := at.Ecosystem + " " + at.Dir + " " + b.kind + " " + b.library
 		if carry[[2]string{b.File, b.library}] || seen[id] || notProduction.MatchString(b.File) || notService.MatchString(b.File) {
 			continue
 		}
-		i := of(at)
-		switch {
-		case i.all || (i.telemetry || anywhere || c.vendor) && !i.sdk && strings.HasSuffix(b.File, ".java") || i.covers(b.library, b.kind) || b.kind == "database client" && slices.ContainsFunc(manual[path.Dir(b.File)], func(c clientUse) bool { return c.uses(b) }):
+		switch none := "none " + at.Ecosystem + " " + at.Dir; {
+		case c.all(b.File) || (i.telemetry || c.anywhere || c.vendor) && !i.sdk && at.Ecosystem == configfile.Maven || i.covers(b.library, b.kind) || b.kind == "database client" && slices.ContainsFunc(c.manual[path.Dir(b.File)], func(c clientUse) bool { return c.uses(b) }):
 			continue
-		case !i.telemetry && !anywhere:
-			if b.kind == "database client" || seen["none "+at.dir] {
+		case !i.telemetry && !c.anywhere:
+			if b.kind == "database client" || seen[none] {
 				continue
 			}
 			b.Severity = Suggestion
-			seen["none "+at.dir] = true
+			seen[none] = true
 		}
 		seen[id] = true
 		p.Report(b.Finding)
@@ -397,9 +400,9 @@ func assignedTo(n *syntax.Node) string {
 // bareServer reports whether a server is one of the standard library, on which frameworks run.
 func bareServer(b boundaryFact) bool { return b.library == "http" || b.library == "net/http" }
 
-// library reports whether the manifest of a project describes a package for other programs.
-func (p *project) library() bool {
-	for _, m := range p.manifests {
+// isLibrary reports whether the manifest of a project describes a package for other programs.
+func isLibrary(manifests []*configfile.File) bool {
+	for _, m := range manifests {
 		switch {
 		case path.Base(m.Path) == "package.json":
 			if packageEntry.Match(m.Source) && !packagePrivate.Match(m.Source) {
