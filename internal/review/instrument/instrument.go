@@ -19,6 +19,7 @@ import (
 	"assay"
 	"assay/internal/review/configfile"
 	"assay/internal/review/patch"
+	"assay/internal/review/syntax"
 	"assay/internal/review/treesitter"
 )
 
@@ -90,7 +91,7 @@ type plan struct {
 	projects map[string]bool                 // directories of projects
 	contexts map[string][]string             // directories that Compose files build with a Dockerfile, by its path
 	graph    *configfile.Graph               // nil before the first use
-	sources  map[string]map[string][]string  // files by ecosystem and directory of the manifest
+	sources  map[configfile.Project][]string // files by project
 	members  map[configfile.Project]*service // projects that services use
 	searched int                             // packages whose callers are searched for the start of the SDK
 	served   map[string][]string             // Go packages with servers, consumers, jobs or databases, by directory of the module
@@ -146,10 +147,11 @@ func (p *plan) read() error {
 			p.leave(name, 0, "The project is left: the manifest begins with a byte order mark")
 		}
 	}
-	p.projects, p.contexts, p.members = map[string]bool{}, map[string][]string{}, map[configfile.Project]*service{}
+	p.projects, p.contexts, p.members, p.sources = map[string]bool{}, map[string][]string{}, map[configfile.Project]*service{}, map[configfile.Project][]string{}
 	for _, f := range p.configs {
 		if isProject(f) {
 			p.projects[configfile.ProjectDir(f)] = true
+			p.sources[configfile.Project{Dir: configfile.ProjectDir(f), Ecosystem: f.Ecosystem}] = nil
 		}
 		if f.Kind == configfile.Compose {
 			for _, deployed := range f.Services {
@@ -159,29 +161,38 @@ func (p *plan) read() error {
 			}
 		}
 	}
+	for _, name := range p.paths {
+		ecosystem := ecosystems[syntax.LanguageOf(name)]
+		for dir := range configfile.Above(path.Dir(name)) {
+			of := configfile.Project{Dir: dir, Ecosystem: ecosystem}
+			if files, ok := p.sources[of]; ok {
+				p.sources[of] = append(files, name)
+				break
+			}
+		}
+	}
 	return nil
 }
 
 // services returns the directories with manifests in the order of their paths. A directory has one service per
 // ecosystem.
 func (p *plan) services() []*service {
-	type project struct{ dir, ecosystem string }
 	var all []*service
-	found := map[project]*service{}
+	found := map[configfile.Project]*service{}
 	for _, f := range p.configs {
 		if !isProject(f) || !slices.Contains([]string{configfile.Go, configfile.NPM, configfile.PyPI, configfile.Maven}, f.Ecosystem) {
 			continue
 		}
-		dir := configfile.ProjectDir(f)
-		s := found[project{dir, f.Ecosystem}]
+		of := configfile.Project{Dir: configfile.ProjectDir(f), Ecosystem: f.Ecosystem}
+		s := found[of]
 		if s == nil {
 			if len(all) == maxProjects {
 				p.leave("", 0, fmt.Sprintf("More than %d directories have a manifest: the others are left", maxProjects))
 				break
 			}
 			name := p.serviceName(f)
-			s = &service{plan: p, dir: dir, name: cmp.Or(name, "service"), unnamed: name == ""}
-			found[project{dir, f.Ecosystem}] = s
+			s = &service{plan: p, dir: of.Dir, name: cmp.Or(name, "service"), unnamed: name == ""}
+			found[of] = s
 			all = append(all, s)
 		}
 		s.manifests = append(s.manifests, f)
@@ -293,7 +304,7 @@ func (s *service) used() (all []*service) {
 	if s.graph == nil {
 		s.graph = configfile.NewGraph(slices.Concat(s.configs, s.aside), s.plan.paths, s.imports)
 	}
-	for _, used := range s.graph.Uses(configfile.Project{Dir: s.dir, Ecosystem: s.manifests[0].Ecosystem}) {
+	for _, used := range s.graph.Uses(s.project()) {
 		at := s.members[used]
 		if at == nil {
 			at = &service{plan: s.plan, dir: used.Dir, manifests: s.graph.Manifests(used)}

@@ -66,11 +66,10 @@ type sdkStart struct {
 func (s *service) starts(at *service) bool {
 	names := at.startedBy()
 	return len(names) == 0 || slices.ContainsFunc(append([]*service{s}, s.used()...), func(by *service) bool {
-		of := configfile.Project{Dir: by.dir, Ecosystem: by.manifests[0].Ecosystem}
-		calls, known := at.start.calls[of]
+		calls, known := at.start.calls[by.project()]
 		if !known {
 			calls = by.names(names)
-			at.start.calls[of] = calls
+			at.start.calls[by.project()] = calls
 		}
 		return calls
 	})

@@ -8,7 +8,6 @@ import (
 	"go/parser"
 	"go/token"
 	"iter"
-	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -28,12 +27,9 @@ type source struct {
 	uses *instrumentation.Uses
 }
 
-// ecosystems have the languages of the projects of a kind of manifest.
-var ecosystems = map[string][]syntax.Language{
-	configfile.Go:    {syntax.Go},
-	configfile.NPM:   {syntax.JavaScript, syntax.TypeScript},
-	configfile.PyPI:  {syntax.Python},
-	configfile.Maven: {syntax.Java},
+// ecosystems have the manifests of the projects in a language.
+var ecosystems = map[syntax.Language]string{
+	syntax.Go: configfile.Go, syntax.JavaScript: configfile.NPM, syntax.TypeScript: configfile.NPM, syntax.Python: configfile.PyPI, syntax.Java: configfile.Maven,
 }
 
 // Limits of the handlers, consumers and calls of one file and of one service that are changed. A step lists the rest.
@@ -45,39 +41,13 @@ const (
 // maxSourceBytes limits the code of a service that is parsed for boundaries.
 const maxSourceBytes = 32 << 20
 
-// paths returns the source files of a service: those whose nearest manifest of its kind is its own.
-func (s *service) paths() []string {
-	ecosystem := s.manifests[0].Ecosystem
-	if s.sources == nil {
-		s.sources = map[string]map[string][]string{}
-	}
-	if s.sources[ecosystem] == nil {
-		s.sources[ecosystem] = s.nearest(ecosystem)
-	}
-	return s.sources[ecosystem][s.dir]
+// project returns the key of the service in the graph of projects.
+func (s *service) project() configfile.Project {
+	return configfile.Project{Dir: s.dir, Ecosystem: s.manifests[0].Ecosystem}
 }
 
-// nearest returns the source files of the projects of an ecosystem by the directories of their manifests.
-func (p *plan) nearest(ecosystem string) map[string][]string {
-	files := map[string][]string{}
-	for _, f := range p.configs {
-		if isProject(f) && f.Ecosystem == ecosystem {
-			files[configfile.ProjectDir(f)] = nil
-		}
-	}
-	for _, name := range p.paths {
-		if !slices.Contains(ecosystems[ecosystem], syntax.LanguageOf(name)) {
-			continue
-		}
-		for dir := range configfile.Above(path.Dir(name)) {
-			if _, ok := files[dir]; ok {
-				files[dir] = append(files[dir], name)
-				break
-			}
-		}
-	}
-	return files
-}
+// paths returns the source files of a service: those whose nearest manifest of its kind is its own.
+func (s *service) paths() []string { return s.sources[s.project()] }
 
 // nodeImport and pythonImport match imports of modules that may belong to another project.
 var (
