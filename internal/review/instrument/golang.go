@@ -49,7 +49,7 @@ const (
 	goFiber    = "github.com/gofiber/contrib"
 )
 
-// goVersions are the modules that a change may add, and other modules of the release of goOTel.
+// goVersions are the modules that a change may add.
 var goVersions = map[string]string{
 	goRoot: goOTel,
 	goRoot + "/exporters/otlp/otlpmetric/otlpmetrichttp": goOTel,
@@ -71,7 +71,10 @@ var goVersions = map[string]string{
 	goGorm:                 goGormOTel,
 	goConnect:              goOTelConnect,
 	goKotel:                goFranzOTel,
+}
 
+// goReleases are the other modules of OpenTelemetry that belong to the release of goOTel, with their versions in it.
+var goReleases = map[string]string{
 	goRoot + "/bridge/opentracing":                       goOTel,
 	goRoot + "/exporters/otlp/otlplog/otlploggrpc":       goOTelLog,
 	goRoot + "/exporters/otlp/otlplog/otlploghttp":       goOTelLog,

@@ -4,6 +4,7 @@ package instrument
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"path"
@@ -34,7 +35,7 @@ func goEnough(module string) string {
 	case strings.HasPrefix(module, goContribs):
 		return "v0.53.0" // of the same release
 	}
-	return goVersions[module]
+	return goVersion(module)
 }
 
 // draft is the state of a plan before a change that may be discarded.
@@ -74,7 +75,7 @@ func (s *service) require(m *configfile.File, modules []string) (raised bool, bl
 	add := lists.Filter(modules, func(module string) bool { return older(module, goEnough(module)) })
 	if len(add) > 0 { // the added modules need the release of goOTel, and modules of several releases do not belong together
 		for _, r := range f.Require {
-			if module := r.Mod.Path; (!r.Indirect || slices.Contains(modules, module)) && (module == goRoot || strings.HasPrefix(module, goRoot+"/")) && goVersions[module] != "" && older(module, goVersions[module]) {
+			if module := r.Mod.Path; (!r.Indirect || slices.Contains(modules, module)) && (module == goRoot || strings.HasPrefix(module, goRoot+"/")) && goVersion(module) != "" && older(module, goVersion(module)) {
 				add = append(add, module)
 			}
 		}
@@ -85,7 +86,7 @@ func (s *service) require(m *configfile.File, modules []string) (raised bool, bl
 		}
 	}
 	for _, module := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(modules, add)))) {
-		r := &modfile.Require{Mod: xmodule.Version{Path: module, Version: goVersions[module]}}
+		r := &modfile.Require{Mod: xmodule.Version{Path: module, Version: goVersion(module)}}
 		switch i := index(module); {
 		case i < 0:
 			required = append(required, r)
@@ -135,12 +136,12 @@ func conflict(f *modfile.File) string {
 		}
 	}
 	for _, e := range f.Exclude {
-		if goVersions[e.Mod.Path] == e.Mod.Version {
+		if goVersion(e.Mod.Path) == e.Mod.Version {
 			return "go.mod excludes `" + e.Mod.String() + "`"
 		}
 	}
 	for _, r := range f.Require {
-		module, version, known := r.Mod.Path, r.Mod.Version, goVersions[r.Mod.Path]
+		module, version, known := r.Mod.Path, r.Mod.Version, goVersion(r.Mod.Path)
 		switch {
 		case !strings.HasPrefix(module, goModules) || semver.Major(version) != "v0":
 		case known != "" && semver.Major(known) != "v0":
@@ -154,7 +155,7 @@ func conflict(f *modfile.File) string {
 
 // withVersions returns the arguments of `go get` for modules.
 func withVersions(modules []string) []string {
-	return lists.Map(modules, func(module string) string { return module + "@" + goVersions[module] })
+	return lists.Map(modules, func(module string) string { return module + "@" + goVersion(module) })
 }
 
 // raiseWorkspace leaves the file of the workspace of a module if it is for an older Go than the modules that a change
@@ -173,3 +174,6 @@ func (s *service) raiseWorkspace() {
 		}
 	}
 }
+
+// goVersion returns the version of a module that a change requires, "" if it is not known.
+func goVersion(module string) string { return cmp.Or(goVersions[module], goReleases[module]) }

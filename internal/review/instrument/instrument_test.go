@@ -1145,6 +1145,7 @@ func TestGoConflicts(t *testing.T) {
 		"a replaced module":        {otel + "/sdk v1.43.0", "replace " + otel + "/log => " + otel + "/log v0.16.0", "go.mod replaces `" + otel + "/log`", "otelhttp@v0.72.0 " + otel + "/sdk@v1.47.0`"},
 		"an unknown contribution":  {"go.opentelemetry.io/contrib/processors/baggagecopy v0.11.0\n\t" + otel + "/sdk v1.43.0", "", "it requires `go.opentelemetry.io/contrib/processors/baggagecopy` v0.11.0, which may not fit", "otelhttp@v0.72.0"},
 		"logs before 1.0":          {otel + "/sdk v1.43.0\n\t" + otel + "/log v0.14.0 // indirect", "", "it requires `" + otel + "/log` v0.14.0, whose API has changed since", "otelhttp@v0.72.0"},
+		"logs in the code":         {otel + "/sdk v1.43.0\n\t" + otel + "/log v0.14.0", "", "it requires `" + otel + "/log` v0.14.0, whose API has changed since", "otelhttp@v0.72.0"},
 		"an excluded version":      {otel + "/sdk v1.43.0", "exclude " + otel + " v1.47.0", "go.mod excludes `" + otel + "@v1.47.0`", "otelhttp@v0.72.0"},
 		"the setup of the SDK too": {"google.golang.org/grpc v1.76.0", "replace " + otel + " => ../otel", "go.mod replaces `" + otel + "`", otel + "/sdk@v1.47.0"},
 	} {
