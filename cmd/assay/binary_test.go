@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -371,6 +372,27 @@ func TestServeStopsOnSignal(t *testing.T) {
 	state = restarted.Wait()
 	require.Zero(t, state.ExitCode(), restarted.Log)
 	require.Empty(t, restarted.Stdout.String(), "no second key")
+}
+
+// TestServeAfterClosedLog: the server stops as usual when nobody reads its log any more.
+func TestServeAfterClosedLog(t *testing.T) {
+	path, err := assaytest.Binary()
+	require.NoError(t, err)
+	log, end, err := os.Pipe()
+	require.NoError(t, err)
+	defer log.Close()
+	cmd := exec.CommandContext(t.Context(), path, "serve", "--data-dir", t.TempDir(),
+		"--http-address", "127.0.0.1:0", "--otlp-grpc-address", "127.0.0.1:0", "--otlp-http-address", "127.0.0.1:0")
+	cmd.Stderr = end
+	require.NoError(t, cmd.Start())
+	require.NoError(t, end.Close())
+	lines := bufio.NewScanner(log)
+	for lines.Scan() && !strings.Contains(lines.Text(), "assay serves") {
+	}
+	require.Contains(t, lines.Text(), "assay serves")
+	require.NoError(t, log.Close())
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, cmd.Wait())
 }
 
 // TestServeAfterKill kills the server and checks that acknowledged telemetry is stored.

@@ -104,6 +104,8 @@ func TestUsageErrors(t *testing.T) {
 		"bad number":       {"score", "--min-score", "ten", "x"},
 		"number too large": {"score", "--min-score", "101", "x"},
 		"bad impact":       {"score", "--fail-on", "Grave", "x"},
+		"empty impact":     {"score", "--fail-on", "", "x"},
+		"empty severity":   {"review", "--fail-on", "", "x"},
 		"stdin twice":      {"score", "-", "-"},
 		"unknown rule":     {"rules", "RES-999"},
 		"bad tier":         {"organization", "set-tier", "default", "gold"},
