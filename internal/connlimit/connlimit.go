@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"slices"
 	"sync"
@@ -40,6 +41,7 @@ type Limiter struct {
 	open    map[string]*Conn      // by remote address
 	shares  *fair.Shares          // connections by organization
 	conns   map[string]*list.List // of *Conn by organization, most recently used last
+	unknown map[netip.Prefix]int  // connections without an organization, by fair.AddressOf
 	answers *fair.Limiter         // bytes of large responses by organization
 	paid    map[string]time.Time  // by key of a rate: when it has caught up with its requests and frames
 	sweep   int                   // number of these keys at which the ones without a debt are forgotten
@@ -58,7 +60,8 @@ type Conn struct {
 	net.Conn
 	limiter *Limiter
 	peer    string // remote address
-	framed  bool   // its HTTP/2 side counts what is received; set after the handshake
+	address netip.Prefix
+	framed  bool // its HTTP/2 side counts what is received; set after the handshake
 	writing sync.Mutex
 
 	gone  chan struct{} // closed with removed
@@ -92,7 +95,7 @@ type Conn struct {
 // New returns a Limiter without connections.
 func New(cfg Config) *Limiter {
 	return &Limiter{
-		cfg: cfg, open: make(map[string]*Conn), shares: fair.NewShares(int64(cfg.Limit)), conns: make(map[string]*list.List),
+		cfg: cfg, open: make(map[string]*Conn), shares: fair.NewShares(int64(cfg.Limit)), conns: make(map[string]*list.List), unknown: make(map[netip.Prefix]int),
 		answers: fair.NewLimiter(maxAnswers), paid: make(map[string]time.Time),
 	}
 }
@@ -291,7 +294,7 @@ func (l *Limiter) CloseAll() {
 // add counts a connection. If there is no room, it closes the connection and returns nil.
 func (l *Limiter) add(of net.Conn) *Conn {
 	c := &Conn{
-		Conn: of, limiter: l, peer: of.RemoteAddr().String(), gone: make(chan struct{}), known: make(chan struct{}),
+		Conn: of, limiter: l, peer: of.RemoteAddr().String(), address: fair.AddressOf(of.RemoteAddr().String()), gone: make(chan struct{}), known: make(chan struct{}),
 	}
 	l.mu.Lock()
 	var evicted *Conn
@@ -347,7 +350,15 @@ func (l *Limiter) loser(organization string) *Conn {
 	}
 	if organization == "" {
 		// Do not prefer an idle connection: it may be new, while older ones wait for bodies that never end.
-		return conns.Front().Value.(*Conn)
+		most := 0
+		for _, n := range l.unknown {
+			most = max(most, n)
+		}
+		at := conns.Front()
+		for l.unknown[at.Value.(*Conn).address] < most {
+			at = at.Next()
+		}
+		return at.Value.(*Conn)
 	}
 	c := idle(conns)
 	if c == nil || c.shared {
@@ -395,6 +406,9 @@ func (l *Limiter) join(c *Conn) {
 	}
 	c.place = conns.PushBack(c)
 	l.shares.Add(c.organization, 1)
+	if c.organization == "" {
+		l.unknown[c.address]++
+	}
 }
 
 func (l *Limiter) leave(c *Conn) {
@@ -403,6 +417,12 @@ func (l *Limiter) leave(c *Conn) {
 		delete(l.conns, c.organization)
 	}
 	l.shares.Add(c.organization, -1)
+	if c.organization != "" {
+		return
+	}
+	if l.unknown[c.address]--; l.unknown[c.address] == 0 {
+		delete(l.unknown, c.address)
+	}
 }
 
 // remove stops counting a connection.

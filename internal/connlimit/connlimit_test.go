@@ -165,6 +165,18 @@ func TestSlowBodies(t *testing.T) {
 	require.Equal(t, []string{"new2", "new3", "slow2"}, c.isOpen())
 }
 
+// TestAddresses: of connections without a credential, those of the address with the most give way.
+func TestAddresses(t *testing.T) {
+	c := newCrowd(4)
+	for _, name := range []string{"192.0.2.1:1", "198.51.100.1:1", "[2001:db8::1]:1", "[2001:db8::2]:1"} {
+		require.True(t, c.connect(name))
+	}
+	for i := 2; i < 50; i++ {
+		require.True(t, c.connect(fmt.Sprint("192.0.2.1:", i)))
+	}
+	require.Equal(t, []string{"192.0.2.1:48", "192.0.2.1:49", "198.51.100.1:1", "[2001:db8::2]:1"}, c.isOpen())
+}
+
 // TestUnreadData: the system keeps little for a client that does not read, and nothing after a write has timed out.
 func TestUnreadData(t *testing.T) {
 	inner, err := net.Listen("tcp", "127.0.0.1:0")

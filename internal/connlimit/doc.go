@@ -8,7 +8,7 @@
 // a request count for one common organization, so that clients without a credential only replace each other. Within
 // an organization, the connection that has been idle for longest is closed first. A connection is idle until the
 // header of a request has arrived. If none is idle, a request is interrupted: the newest one of an organization, or
-// the oldest one without an accepted credential.
+// the oldest one without an accepted credential of the address that has most of them.
 //
 // HTTPListener drops the lines of a header above a limit. Paced limits the requests of an organization over HTTP/1.1, and
 // Framed its HTTP/2 frames that carry no telemetry, such as the headers of requests.
