@@ -800,7 +800,7 @@ func (r *goRewriter) statement(list []ast.Stmt) (lines []string, n int) {
 			}
 			return nil, 0
 		}
-		if r.config(s) {
+		if r.config(s) || r.set(s) {
 			return nil, 1
 		}
 		if name, ok := s.Lhs[0].(*ast.Ident); ok && len(s.Lhs) == 1 && r.options[r.object(name)] != nil {
@@ -811,7 +811,7 @@ func (r *goRewriter) statement(list []ast.Stmt) (lines []string, n int) {
 			return r.setOptions(name, r.appended(s))
 		}
 		if len(s.Lhs) == 1 && r.unneeded[r.defined(s.Lhs[0])] {
-			if name == "ot.GlobalTracer" {
+			if name == "ot.GlobalTracer" || c == nil && r.symbol(s.Rhs[0]) != "" {
 				r.mark(s)
 				return nil, 1
 			}

@@ -3,6 +3,7 @@
 package migrate
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"go/ast"
@@ -25,15 +26,17 @@ import (
 	"assay/internal/review/patch"
 )
 
-// jaegerSetup holds the arguments of newTracer for a configuration of the Jaeger client, or the service of a Zipkin
-// endpoint.
+// jaegerSetup holds the settings of a configuration of the Jaeger client, or the service of a Zipkin endpoint.
 type jaegerSetup struct {
 	service string
-	options []string
+	sampler ast.Expr // the last setting of the sampler, nil for none
+	kind    string   // the type of the sampler
+	param   ast.Expr
+	env     ast.Node // the call that reads the configuration from the environment, nil for none
 }
 
-// config records the configuration of the Jaeger client that a statement defines, if the variable has one use. It
-// reports whether the statement can be removed.
+// config records the configuration of the Jaeger client that a statement defines. It reports whether the statement can
+// be removed.
 func (r *goRewriter) config(s *ast.AssignStmt) bool {
 	if len(s.Lhs) != 1 {
 		return false
@@ -43,96 +46,99 @@ func (r *goRewriter) config(s *ast.AssignStmt) bool {
 		value = u.X
 	}
 	lit, ok := value.(*ast.CompositeLit)
-	if !ok || lit.Type == nil || r.symbol(lit.Type) != "jaegercfg.Configuration" {
-		return false
-	}
-	id, ok := s.Lhs[0].(*ast.Ident)
-	if !ok || r.info.Defs[id] == nil || len(r.uses(r.info.Defs[id])) != 1 {
+	if !ok || lit.Type == nil || r.symbol(lit.Type) != "jaegercfg.Configuration" || !r.configures(s) {
 		return false
 	}
 	setup := r.configuration(lit)
-	r.configs[r.info.Defs[id]] = setup
+	r.configs[r.object(s.Lhs[0])] = setup
 	return setup != nil
+}
+
+// configures reports whether a statement defines a variable as its first that has one use, after assignments of its
+// fields in the same block.
+func (r *goRewriter) configures(s *ast.AssignStmt) bool {
+	uses := r.uses(r.defined(s.Lhs[0]))
+	return len(uses) > 0 && !slices.ContainsFunc(uses[:len(uses)-1], func(id *ast.Ident) bool {
+		var n ast.Node = id
+		for selector(r.parents[n]) {
+			n = r.parents[n]
+		}
+		a, ok := r.parents[n].(*ast.AssignStmt)
+		return !ok || len(a.Lhs) != 1 || a.Lhs[0] != n || a.Tok != token.ASSIGN || r.parents[a] != r.parents[s]
+	})
+}
+
+func selector(n ast.Node) bool {
+	_, ok := n.(*ast.SelectorExpr)
+	return ok
+}
+
+// set records an assignment of a field of a configuration. It reports whether the statement can be removed.
+func (r *goRewriter) set(s *ast.AssignStmt) bool {
+	field := ""
+	e := s.Lhs[0]
+	for ; selector(e); e = e.(*ast.SelectorExpr).X {
+		field = e.(*ast.SelectorExpr).Sel.Name + "." + field
+	}
+	setup := r.configs[r.object(e)]
+	if field == "" || setup == nil {
+		return false
+	}
+	r.mark(s.Lhs[0])
+	return r.setting(setup, strings.TrimSuffix(field, "."), s.Rhs[0])
 }
 
 // configuration reads the literal of a configuration. It returns nil if a setting is in no table.
 func (r *goRewriter) configuration(lit *ast.CompositeLit) *jaegerSetup {
 	setup := &jaegerSetup{service: `""`}
 	r.markName(lit.Type)
-	for _, e := range lit.Elts {
-		kv, ok := e.(*ast.KeyValueExpr)
-		if !ok {
-			return nil
-		}
-		r.mark(kv.Key)
-		switch field := r.code(kv.Key); field {
-		case "ServiceName":
-			setup.service = r.text(kv.Value)
-		case "Gen128Bit": // trace ids of OpenTelemetry have 128 bits
-			r.mark(kv.Value)
-		case "Sampler":
-			if !r.jaegerSampler(kv.Value, setup) {
-				r.fail(kv.Value, "The sampler is in no table: constant and probabilistic ones are.")
-				return nil
-			}
-		case "Reporter":
-			r.mark(kv.Value)
-			r.note(kv.Value, "The exporter reads its endpoint from OTEL_EXPORTER_OTLP_ENDPOINT. Set it where the address of the Jaeger agent or collector is configured.")
-		default:
-			r.fail(kv, "The field %s of the configuration is in no table.", field)
-			return nil
-		}
+	if !r.settings(setup, "", lit) {
+		return nil
 	}
 	return setup
 }
 
-func (r *goRewriter) jaegerSampler(e ast.Expr, setup *jaegerSetup) bool {
-	if u, ok := ast.Unparen(e).(*ast.UnaryExpr); ok {
-		e = u.X
-	}
-	lit, ok := e.(*ast.CompositeLit)
-	if !ok {
-		return false
-	}
-	kind, param := "", ast.Expr(nil)
-	for _, el := range lit.Elts {
-		kv, ok := el.(*ast.KeyValueExpr)
+// settings records the fields of a literal. prefix is put before their names.
+func (r *goRewriter) settings(setup *jaegerSetup, prefix string, lit *ast.CompositeLit) bool {
+	return !slices.ContainsFunc(lit.Elts, func(e ast.Expr) bool {
+		kv, ok := e.(*ast.KeyValueExpr)
 		if !ok {
+			return true
+		}
+		r.mark(kv.Key)
+		return !r.setting(setup, prefix+r.code(kv.Key), kv.Value)
+	})
+}
+
+// setting records a field of a configuration. It returns false if the setting is in no table.
+func (r *goRewriter) setting(setup *jaegerSetup, field string, value ast.Expr) bool {
+	switch field {
+	case "ServiceName":
+		setup.service = r.text(value)
+		return true
+	case "Gen128Bit", // trace ids of OpenTelemetry have 128 bits
+		"Reporter.LogSpans", "Reporter.QueueSize", "Reporter.BufferFlushInterval":
+	case "Reporter", "Reporter.LocalAgentHostPort", "Reporter.CollectorEndpoint":
+		r.note(value, "The exporter reads its endpoint from OTEL_EXPORTER_OTLP_ENDPOINT. Set it where the address of the Jaeger agent or collector is configured.")
+	case "Sampler":
+		setup.sampler, setup.kind, setup.param = value, "", nil
+		if u, ok := ast.Unparen(value).(*ast.UnaryExpr); ok {
+			value = u.X
+		}
+		if lit, ok := value.(*ast.CompositeLit); ok && !r.settings(setup, "Sampler.", lit) {
 			return false
 		}
-		switch r.code(kv.Key) {
-		case "Type":
-			kind, _ = r.known(kv.Value)
-		case "Param":
-			param = kv.Value
-		default:
-			return false
-		}
-	}
-	var root string
-	switch kind {
-	case "const":
-		root = "NeverSample()"
-		if param != nil {
-			v := r.info.Types[param].Value
-			if v == nil {
-				return false
-			}
-			if constant.Sign(constant.ToFloat(v)) != 0 {
-				root = "AlwaysSample()"
-			}
-		}
-	case "probabilistic":
-		if param == nil {
-			return false
-		}
-		root = "TraceIDRatioBased(" + r.text(param) + ")"
+	case "Sampler.Type":
+		setup.sampler = cmp.Or(setup.sampler, value)
+		setup.kind, _ = r.known(value)
+	case "Sampler.Param":
+		setup.sampler = cmp.Or(setup.sampler, value)
+		setup.param = value
 	default:
+		r.fail(value, "The field %s of the configuration is in no table.", field)
 		return false
 	}
-	r.mark(lit)
-	sdk := r.use("sdktrace")
-	setup.options = append(setup.options, fmt.Sprintf("%s.WithSampler(%[1]s.ParentBased(%[1]s.%s))", sdk, root))
+	r.mark(value)
 	return true
 }
 
@@ -148,31 +154,66 @@ func (r *goRewriter) jaegerSetupOf(c *ast.CallExpr, options []ast.Expr) *jaegerS
 	for _, o := range options {
 		switch call, name := r.call(o); {
 		case name == "jaegercfg.Logger", name == "jaegercfg.Gen128Bit",
-			name == "jaegercfg.Metrics" && len(call.Args) == 1 && r.symbol(call.Args[0]) == "jaegermetrics.NullFactory":
+			name == "jaegercfg.Metrics" && len(call.Args) == 1 && r.symbol(cmp.Or(r.assigned(call.Args[0]), call.Args[0])) == "jaegermetrics.NullFactory":
 			r.mark(o)
 		default:
 			r.fail(o, "%s is in no table as an option of the tracer.", r.brief(o))
 			return nil
 		}
 	}
-	config := ast.Unparen(method(c))
+	return r.jaegerConfig(method(c))
+}
+
+// jaegerConfig returns the setup of a configuration: a literal or a variable.
+func (r *goRewriter) jaegerConfig(config ast.Expr) *jaegerSetup {
+	config = ast.Unparen(config)
+	if u, ok := config.(*ast.UnaryExpr); ok {
+		config = u.X
+	}
 	if lit, ok := config.(*ast.CompositeLit); ok {
 		return r.configuration(lit)
 	}
 	return r.configs[r.object(config)]
 }
 
-func (r *goRewriter) newTracer(c *ast.CallExpr, setup *jaegerSetup) string {
+func (r *goRewriter) newTracer(c *ast.CallExpr, setup *jaegerSetup) (string, bool) {
 	if setup == nil {
-		return ""
+		return "", false
+	}
+	arguments, variables := setup.service, "OTEL_SERVICE_NAME, OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_TRACES_SAMPLER and OTEL_RESOURCE_ATTRIBUTES."
+	if setup.sampler != nil {
+		root := r.jaegerSampler(setup)
+		if root == "" {
+			return r.fail(setup.sampler, "The sampler is in no table: constant and probabilistic ones are.")
+		}
+		variables = "OTEL_SERVICE_NAME, OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_RESOURCE_ATTRIBUTES. The sampler is set in code, so no variable changes it."
+		arguments += fmt.Sprintf(", %s.WithSampler(%[1]s.ParentBased(%[1]s.%s))", r.use("sdktrace"), root)
+	}
+	if setup.env != nil {
+		r.note(setup.env, "Replace the JAEGER_* variables by "+variables)
 	}
 	r.note(c, jaegerPropagation)
-	return r.helper("newTracer") + "(" + strings.Join(append([]string{setup.service}, setup.options...), ", ") + ")"
+	return r.helper("newTracer") + "(" + arguments + ")", true
+}
+
+// jaegerSampler returns the sampler of root spans, or "" if it is in no table.
+func (r *goRewriter) jaegerSampler(s *jaegerSetup) string {
+	switch {
+	case s.kind == "const" && s.param == nil && s.env == nil:
+		return "NeverSample()"
+	case s.kind == "const" && s.param != nil && r.info.Types[s.param].Value != nil:
+		if constant.Sign(constant.ToFloat(r.info.Types[s.param].Value)) == 0 {
+			return "NeverSample()"
+		}
+		return "AlwaysSample()"
+	case s.kind == "probabilistic" && s.param != nil:
+		return "TraceIDRatioBased(" + r.text(s.param) + ")"
+	}
+	return ""
 }
 
 func jaegerNewTracer(r *goRewriter, c *ast.CallExpr) (string, bool) {
-	setup := r.jaegerSetupOf(c, c.Args)
-	return r.newTracer(c, setup), setup != nil
+	return r.newTracer(c, r.jaegerSetupOf(c, c.Args))
 }
 
 func jaegerInitGlobal(r *goRewriter, c *ast.CallExpr) (string, bool) {
@@ -180,47 +221,46 @@ func jaegerInitGlobal(r *goRewriter, c *ast.CallExpr) (string, bool) {
 		return "", false
 	}
 	setup := r.jaegerSetupOf(c, c.Args[1:])
-	if setup != nil {
+	if name, known := r.known(c.Args[0]); setup != nil && (!known || name != "") {
 		setup.service = r.text(c.Args[0])
 	}
-	return r.newTracer(c, setup), setup != nil
+	return r.newTracer(c, setup)
 }
 
-// jaegerFromEnv removes cfg, err := config.FromEnv(), the error test after it, and the assignments of the service name
-// that follow.
+// jaegerFromEnv removes cfg, err := config.FromEnv() and the error test after it.
 func jaegerFromEnv(r *goRewriter, s *ast.AssignStmt, c *ast.CallExpr, rest []ast.Stmt) ([]string, int) {
-	if len(s.Lhs) != 2 {
+	if len(s.Lhs) != 2 || !r.configures(s) {
 		return nil, 0
 	}
-	id, ok := s.Lhs[0].(*ast.Ident)
-	if !ok || r.info.Defs[id] == nil {
+	setup := &jaegerSetup{service: `""`}
+	if r.symbol(c.Fun) == "jaegercfg.Configuration.FromEnv" {
+		setup = r.jaegerConfig(method(c))
+	}
+	if setup == nil {
 		return nil, 0
 	}
-	setup, n := &jaegerSetup{service: `""`}, 1
-	if e, ok := s.Lhs[1].(*ast.Ident); ok && len(rest) > 0 && !isBlank(e) {
-		if !r.isErrorTest(rest[0], e) {
-			return nil, 0
+	setup.env = c
+	r.configs[r.object(s.Lhs[0])] = setup
+	if len(rest) == 0 || !r.isErrorTest(rest[0], s.Lhs[1]) {
+		return r.noError(s, s), 1
+	}
+	r.mark(rest[0])
+	return r.noError(s, rest[0]), 2
+}
+
+// noError returns the declaration of the error that a removed statement defines, if a statement after last needs it.
+func (r *goRewriter) noError(s *ast.AssignStmt, last ast.Stmt) []string {
+	o := r.defined(s.Lhs[1])
+	for _, id := range r.uses(o) {
+		if id.Pos() < last.End() {
+			continue
 		}
-		r.mark(rest[0])
-		n++
-	}
-	uses := len(r.uses(r.info.Defs[id]))
-	for n <= len(rest) {
-		a, ok := rest[n-1].(*ast.AssignStmt)
-		if !ok || len(a.Lhs) != 1 || r.symbol(a.Lhs[0]) != "jaegercfg.Configuration.ServiceName" {
-			break
+		if a, ok := r.parents[id].(*ast.AssignStmt); ok && a.Tok == token.DEFINE && r.parents[a] == r.parents[s] && slices.Contains(a.Lhs, ast.Expr(id)) {
+			return nil // defines it
 		}
-		setup.service = r.text(a.Rhs[0])
-		r.mark(a.Lhs[0])
-		uses--
-		n++
+		return []string{"var " + o.Name() + " error"}
 	}
-	if uses != 1 {
-		return nil, 0
-	}
-	r.configs[r.info.Defs[id]] = setup
-	r.note(c, "Replace the JAEGER_* variables by OTEL_SERVICE_NAME, OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_TRACES_SAMPLER and OTEL_RESOURCE_ATTRIBUTES.")
-	return nil, n
+	return nil
 }
 
 // setGlobalTracer removes the statement if newTracer makes the tracer, because newTracer sets the global provider.

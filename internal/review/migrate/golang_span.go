@@ -176,8 +176,8 @@ func (r *goRewriter) setOptions(name *ast.Ident, list []ast.Expr) ([]string, int
 	return lines, 1
 }
 
-// findUnneeded records the tracer variables of a definition that are used only in calls without need for a tracer. It
-// records none if a definition of several variables would keep none.
+// findUnneeded records the variables of a definition that are used only in calls without need for a tracer, or as the
+// logger or metrics of the Jaeger client. It records none if a definition of several variables would keep none.
 func (r *goRewriter) findUnneeded(s *ast.AssignStmt) {
 	named := 0
 	var unneeded []types.Object
@@ -187,13 +187,14 @@ func (r *goRewriter) findUnneeded(s *ast.AssignStmt) {
 			continue
 		}
 		named++
-		if uses := r.uses(o); fromSource(o.Type()) && len(uses) > 0 && !slices.ContainsFunc(uses, func(id *ast.Ident) bool {
+		if uses := r.uses(o); len(uses) > 0 && !slices.ContainsFunc(uses, func(id *ast.Ident) bool {
 			switch p := r.parents[id].(type) {
 			case *ast.CallExpr:
-				return r.symbol(p.Fun) != "ot.SetGlobalTracer"
+				name := r.symbol(p.Fun)
+				return name != "jaegercfg.Logger" && name != "jaegercfg.Metrics" && (name != "ot.SetGlobalTracer" || !fromSource(o.Type()))
 			case *ast.SelectorExpr:
 				name := r.symbol(p)
-				return name != "ot.Tracer.Inject" && name != "ot.Tracer.Extract" && name != "zipkin.Tracer.Extract"
+				return name != "ot.Tracer.Inject" && name != "ot.Tracer.Extract" && name != "zipkin.Tracer.Extract" || !fromSource(o.Type())
 			}
 			return true
 		}) {

@@ -173,6 +173,7 @@ func init() { //nolint:gochecknoinits // breaks the cycle of initialization
 		"jaegercfg.Configuration.NewTracer":        {call: jaegerNewTracer, old: "tracer, closer, err", new: "tracer, closer, err", doc: "`newTracer(service, options)`, a new function: SDK, OTLP exporter, W3C propagation"},
 		"jaegercfg.Configuration.InitGlobalTracer": {call: jaegerInitGlobal, old: "closer, err", new: "_, closer, err", doc: "`newTracer(service, options)`"},
 		"jaegercfg.FromEnv":                        {assign: jaegerFromEnv, doc: "nothing: the SDK reads `OTEL_*` variables"},
+		"jaegercfg.Configuration.FromEnv":          {assign: jaegerFromEnv, doc: "as `FromEnv`"},
 		// OpenCensus
 		"oc.Span":                      {to: "@trace.Span", value: true},
 		"oc.SpanContext":               {to: "@trace.SpanContext", value: true},

@@ -417,6 +417,13 @@ func TestFiles(t *testing.T) {
 			[]string{"_, closer, err := newTracer(\"s\", sdktrace.WithSampler("},
 			[]string{"jaeger-", "opentracing"},
 		},
+		"an error of the environment that a later statement needs": {
+			golang("\t\"io\"\n\t\"log\"\n\n\t\"github.com/opentracing/opentracing-go\"\n\tjaegercfg \"github.com/uber/jaeger-client-go/config\"\n",
+				"type adapter struct{}\n\nfunc (adapter) Error(string) {}\nfunc (adapter) Infof(string, ...any) {}\n\nvar closer io.Closer\n\nfunc f() {\n\tcfg, err := jaegercfg.FromEnv()\n\tif err != nil {\n\t\tlog.Fatal(err)\n\t}\n\tlogger := adapter{}\n\tvar tracer opentracing.Tracer\n\ttracer, closer, err = cfg.NewTracer(jaegercfg.Logger(logger))\n\tif err != nil {\n\t\tlog.Fatal(err)\n\t}\n\topentracing.SetGlobalTracer(tracer)\n}\n"),
+			"a.go",
+			[]string{"\tvar err error\n\t_ = adapter{}\n", "tracer, closer, err = newTracer(\"\")"},
+			[]string{"jaeger-", "FromEnv"},
+		},
 		"a controller of mocks beside spans": {
 			golang("\t\"context\"\n\n\t\"github.com/golang/mock/gomock\"\n\t\"github.com/opentracing/opentracing-go\"\n",
 				"func f(ctx context.Context, t gomock.TestReporter) {\n\tctrl := gomock.NewController(t)\n\tdefer ctrl.Finish()\n\tspan, _ := opentracing.StartSpanFromContext(ctx, \"a\")\n\tdefer span.Finish()\n}\n"),
@@ -587,6 +594,9 @@ func TestLeftRace(t *testing.T) {
 		"an import with a dot":             {goCode("\t. \"github.com/opentracing/opentracing-go/ext\"\n", ""), `The import of github.com/opentracing/opentracing-go/ext as "." is in no table.`},
 		"syntax errors":                    {goCode("", "func ("), "shop.go:0: The file has syntax errors"},
 		"another tracer":                   {goCode("", "func f(t opentracing.Tracer) { opentracing.SetGlobalTracer(t) }"), "shop.go:9: The tracer is not made by the configuration of the Jaeger client"},
+		"half a sampler":                   {goCode("\t\"github.com/uber/jaeger-client-go/config\"\n", "func f() {\n\tcfg, _ := config.FromEnv()\n\tcfg.Sampler.Param = 1\n\t_, _ = cfg.InitGlobalTracer(\"a\")\n}"), "shop.go:12: The sampler is in no table"},
+		"a setting of one branch":          {goCode("\t\"github.com/uber/jaeger-client-go/config\"\n", "func f(b bool) {\n\tcfg, _ := config.FromEnv()\n\tif b {\n\t\tcfg.ServiceName = \"a\"\n\t}\n\t_, _ = cfg.InitGlobalTracer(\"\")\n}"), "FromEnv is assigned in a way that no table knows."},
+		"another setting":                  {goCode("\t\"github.com/uber/jaeger-client-go/config\"\n", "func f() {\n\tcfg, _ := config.FromEnv()\n\tcfg.Disabled = true\n\t_, _ = cfg.InitGlobalTracer(\"\")\n}"), "shop.go:12: The field Disabled of the configuration is in no table."},
 		"one of several tracers":           {jaegerCode("a, _, _ := make(\"a\")\n\tb, _, _ := make(\"b\")\n\topentracing.SetGlobalTracer(a)\n\tb.StartSpan(\"c\").Finish()", "cfg.NewTracer()"), "or it is one of several."},
 		"a tracer around another":          {jaegerCode("a, _, _ := make(\"a\")\n\topentracing.SetGlobalTracer(a)", "own{}, nil, nil"), "The tracer is not made by the configuration of the Jaeger client"},
 		"a parent in a loop":               {goCode("", "func f(l []opentracing.SpanContext) {\n\tvar o []opentracing.StartSpanOption\n\tfor _, c := range l {\n\t\to = append(o, opentracing.ChildOf(c))\n\t}\n\topentracing.StartSpan(\"a\", o...).Finish()\n}"), "opentracing.StartSpanOption is in no table."},

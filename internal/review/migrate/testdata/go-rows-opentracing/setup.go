@@ -7,7 +7,9 @@ import (
 
 	"github.com/opentracing/opentracing-go"
 	"github.com/opentracing/opentracing-go/ext"
+	"github.com/uber/jaeger-client-go"
 	"github.com/uber/jaeger-client-go/config"
+	"github.com/uber/jaeger-lib/metrics"
 )
 
 // Setup configures tracing from the environment.
@@ -48,4 +50,31 @@ func Must(service string) (tracer opentracing.Tracer, closer io.Closer) {
 		panic(err)
 	}
 	return
+}
+
+// Override is Setup with settings in code.
+func Override(name string) (io.Closer, error) {
+	cfg, err := config.FromEnv()
+	if err != nil {
+		return nil, err
+	}
+	logger := jaeger.StdLogger
+	factory := metrics.NullFactory
+	cfg.ServiceName = name
+	cfg.Sampler.Type = jaeger.SamplerTypeConst
+	cfg.Sampler.Param = 1
+	cfg.Reporter.LogSpans = true
+	return cfg.InitGlobalTracer("", config.Logger(logger), config.Metrics(factory))
+}
+
+// Fallback makes a tracer whose settings the environment overrides.
+func Fallback(service string) (opentracing.Tracer, error) {
+	settings := &config.Configuration{ServiceName: service, Sampler: &config.SamplerConfig{Type: "const", Param: 1}}
+	settings.Reporter = &config.ReporterConfig{LocalAgentHostPort: "agent:6831"}
+	cfg, err := settings.FromEnv()
+	if err != nil {
+		return nil, err
+	}
+	tracer, _, err := cfg.NewTracer()
+	return tracer, err
 }
