@@ -593,16 +593,28 @@ func (s *script) jsTag(c *syntax.Node, span string, key, value *syntax.Node, sta
 			return span + ".setStatus({ code: " + s.use("SpanStatusCode") + ".ERROR })", true
 		}
 		if s.isCaught(value) && statement && !s.isBranch(c) {
-			e := s.text(value)
+			e := s.exception(value)
+			of := e
+			if s.f.Language == syntax.TypeScript {
+				of = "(" + e + ")"
+			}
 			separator := "\n" + s.indent(c.Start)
 			if c.End < len(s.f.Source) && s.f.Source[c.End] == ';' {
 				separator = ";" + separator
 			}
-			return fmt.Sprintf("%s.recordException(%s)%s%s.setStatus({ code: %s.ERROR, message: %[2]s.message })", span, e, separator, span, s.use("SpanStatusCode")), true
+			return fmt.Sprintf("%s.recordException(%s)%s%s.setStatus({ code: %s.ERROR, message: %s.message })", span, e, separator, span, s.use("SpanStatusCode"), of), true
 		}
 		return fail("The tag error has the value %s, which no table knows.", s.brief(value))
 	}
 	return span + ".setAttribute(" + s.key(key) + ", " + s.text(value) + ")", true
+}
+
+// exception returns the source of an exception. A caught value has the type unknown in strict TypeScript.
+func (s *script) exception(n *syntax.Node) string {
+	if s.f.Language == syntax.TypeScript && s.isCaught(n) {
+		return s.text(n) + " as Error"
+	}
+	return s.text(n)
 }
 
 // isCaught reports whether an expression is the name of a caught error.
@@ -647,7 +659,7 @@ func (s *script) fields(o *syntax.Node) (event, exception, attributes string, ok
 		case k == "event":
 			event = s.text(value)
 		case k == "error.object":
-			exception = s.text(value)
+			exception = s.exception(value)
 		case s.f.Code(p) == s.f.Code(value): // { rows }
 			out = append(out, s.f.Code(p))
 		case key.Kind == syntax.String || s.f.Language == syntax.Python:

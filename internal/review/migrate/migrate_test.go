@@ -401,6 +401,15 @@ func TestFiles(t *testing.T) {
 			},
 			nil,
 		},
+		"caught errors in TypeScript": {
+			map[string]string{
+				"package.json": "{\"dependencies\": {\"opentracing\": \"^0.14.7\"}}\n",
+				"a.ts":         "import { globalTracer } from 'opentracing';\nexport function f(work: () => void) {\n  const span = globalTracer().startSpan('a');\n  try {\n    work();\n  } catch (e) {\n    span.setTag('error', e);\n    span.log({ event: 'error', 'error.object': e });\n  }\n}\n",
+			},
+			"a.ts",
+			[]string{"    span.recordException(e as Error);\n", "message: (e as Error).message });\n    span.recordException(e as Error);\n"},
+			nil,
+		},
 		"a span of two that may be undefined": {
 			map[string]string{
 				"package.json": "{\"dependencies\": {\"dd-trace\": \"5\"}}\n",
