@@ -497,7 +497,7 @@ func (n *Node) Args() []*Node { return n.Children[min(1, len(n.Children)):] }
 
 // Arg returns argument i, or nil. A keyword Argument is only returned by Named.
 func (n *Node) Arg(i int) *Node {
-	if args := n.Args(); i < len(args) && args[i].Kind != Argument {
+	if args := n.Args(); i >= 0 && i < len(args) && args[i].Kind != Argument {
 		return args[i]
 	}
 	return nil
