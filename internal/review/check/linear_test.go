@@ -3,6 +3,7 @@
 package check_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -99,4 +100,25 @@ class A {
 			require.Less(t, many, 5*few, "%s: %s", test.file, level)
 		}
 	}
+}
+
+// TestManyVariables checks that a long function in Java is not too complex.
+func TestManyVariables(t *testing.T) {
+	parser, err := treesitter.New(t.Context(), t.TempDir())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, parser.Close(t.Context())) })
+	source := "import io.opentelemetry.api.trace.Span;\nclass A { void f() {\n"
+	for i := range 3000 {
+		source += fmt.Sprintf("Rule a%d = rule();\n", i)
+	}
+	source += "} }\n"
+	file, err := syntax.Parse(t.Context(), parser, "A.java", syntax.Java, []byte(source))
+	require.NoError(t, err)
+	uses := instrumentation.Find(file, nil)
+	for _, c := range check.All() {
+		if c.Source != nil {
+			c.Source(check.NewPass(c, func(check.Finding) {}, func(any) {}), uses)
+		}
+	}
+	require.False(t, file.Exhausted())
 }

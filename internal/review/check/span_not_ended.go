@@ -4,6 +4,7 @@ package check
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -53,14 +54,17 @@ var spanNotEnded = &Check{
 	},
 }
 
+// cleanup matches the code before a variable that Lombok closes.
+var cleanup = regexp.MustCompile(`@(lombok\.)?Cleanup\b[^;{}]*$`)
+
 // unused reports whether a local variable holds the result of a call and its function does not use the variable.
-func unused(call *syntax.Node) bool {
+func unused(u *instrumentation.Uses, call *syntax.Node) bool {
 	a, fn := call.Parent, call.Enclosing(syntax.Func)
 	if a.Kind != syntax.Assign || a.Type == "" || a.Parent.Kind != syntax.Block || fn == nil || len(a.Targets()) != 1 || a.Targets()[0].Kind != syntax.Name {
 		return false
 	}
 	variable := a.Targets()[0]
-	return !fn.Has(func(n *syntax.Node) bool {
+	return !cleanup.Match(u.File.Source[max(fn.Start, variable.Start-128):variable.Start]) && !fn.Has(func(n *syntax.Node) bool {
 		return n != variable && n.Text == variable.Text && (n.Kind == syntax.Name || n.Kind == syntax.Member)
 	})
 }
@@ -69,12 +73,12 @@ func unused(call *syntax.Node) bool {
 // never use it: span.makeCurrent();
 func (p *Pass) droppedScopes(u *instrumentation.Uses) {
 	for n := range u.File.Root.All(syntax.Call) {
-		if n.Parent == nil || n.Parent.Kind != syntax.Block && !unused(n) {
-			continue
-		}
 		recv, m := n.Method()
 		if m != "makeCurrent" || recv == nil || len(n.Args()) > 0 || recv.Kind != syntax.Name && recv.Kind != syntax.Member {
 			continue // such as the context of the process, which does not end
+		}
+		if n.Parent == nil || n.Parent.Kind != syntax.Block && !unused(u, n) {
+			continue
 		}
 		subject := brief(u, recv)
 		p.At(u, n, Finding{Subject: subject + " scope", About: subject, Message: fmt.Sprintf("The scope of `%s` is never closed.", subject)})
