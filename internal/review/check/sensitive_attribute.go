@@ -95,6 +95,9 @@ func sensitiveAttributeValue(u *instrumentation.Uses, a *instrumentation.Attribu
 		return what
 	}
 	if what := whole(u, a.Value); withCredentials[what] && !hides(u, a.Value) {
+		if w := append(words(key), words(u.File.Code(a.Value))...); what == "a header map" && (csvLike.any(w) || ofMessages.any(w)) {
+			return ""
+		}
 		return what
 	}
 	return ""
@@ -102,6 +105,9 @@ func sensitiveAttributeValue(u *instrumentation.Uses, a *instrumentation.Attribu
 
 // withCredentials are the results of whole for values that hold credentials or personal data in most programs.
 var withCredentials = map[string]bool{"a header map": true, "the cookies of a request": true, "the environment": true, "the body of a request": true}
+
+// ofMessages are words in names of messages of a queue and of their attributes. Their headers are rarely credentials.
+var ofMessages = setOf("message messages messaging msg delivery record amqp rabbitmq")
 
 // unlikeIDs are kinds of data that are never ids. If a key names such data, a variable named id may hold it
 // nevertheless.
