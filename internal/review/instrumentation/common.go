@@ -1179,8 +1179,9 @@ func mentionsTelemetry(n *syntax.Node) bool {
 
 // level adds the level of a logger, a name or a string, if it is debug or trace.
 func (f *finder) level(n *syntax.Node) {
-	if n == nil || n.Kind != syntax.Member && n.Kind != syntax.String {
-		return
+	script := f.File.Language == syntax.JavaScript || f.File.Language == syntax.TypeScript
+	if n == nil || n.Kind != syntax.String && (n.Kind != syntax.Member || script && !strings.Contains(strings.ToLower(name(n.Children[0])), "level")) {
+		return // also process.env.DEBUG
 	}
 	if level, _ := logLevel(strings.Replace(n.Text, "Level", "", 1)); level == "debug" || level == "trace" {
 		f.LogLevels = append(f.LogLevels, LogLevel{Node: n, Level: level, Conditional: conditional(n)})
