@@ -133,8 +133,8 @@ func pathsOf(u *instrumentation.Uses, fn *syntax.Node) iter.Seq[*syntax.Node] {
 			first = params[0].Text
 		}
 		call := c.Parent
-		if call != nil && call.Kind == syntax.New && name(call) == "Promise" {
-			return own[c]
+		if call != nil && call.Kind == syntax.New && name(call) == "Promise" { // code that awaits the promise may record its error
+			return own[c] || call.Parent.Kind != syntax.Return && call.Parent.Kind != syntax.Func
 		}
 		return own[c] || call == nil || call.Kind != syntax.Call || !callbacks[name(call)] && first != "err" && first != "error"
 	})
