@@ -44,7 +44,9 @@ func placeholder(v []byte) bool {
 	if end := len(v) - 1; end > 0 && isQuote(v[0]) && v[end] == v[0] { // "${TOKEN}" with its quotes
 		v = bytes.TrimSpace(v[1:end])
 	}
-	v = bytes.TrimRight(v, ".") // the end of a sentence
+	for range len("...") { // the end of a sentence; not all dots, which other values end with, too
+		v = bytes.TrimSuffix(v, []byte("."))
+	}
 	w, whole := trimDecoration(v)
 	if len(w) == 0 { // no letter and no digit: "", "?", "--", "***"
 		return true
@@ -309,11 +311,16 @@ func encodedPlaceholder(v []byte) bool {
 	decoded := make([]byte, 0, longest)
 	for i := 0; i < len(v); i++ {
 		c := v[i]
-		if p := percent(v, i); p != 0 {
-			if c = p; is(c, stop) {
-				return placeholder(decoded) || placeholder(append(decoded, c)) // or ends with it: <hidden>
-			}
+		p := percent(v, i)
+		if p != 0 {
+			c = p
 			i += 2
+		}
+		switch {
+		case len(decoded) == 0 && (c == '+' || isBlank(c) || c == '\\' || isQuote(c)): // before the value: password%3A+%22hunter2%22
+			continue
+		case p != 0 && is(c, stop) && (c != '<' || len(decoded) > 0):
+			return placeholder(decoded) || placeholder(append(decoded, c)) // or ends with it: <hidden>
 		}
 		decoded = append(decoded, c)
 	}

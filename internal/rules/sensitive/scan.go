@@ -241,11 +241,7 @@ func (c *scanner) encoded(i, width int, equals bool) finding {
 		return finding{}
 	}
 	c.lookups += encodedLookups
-	f := c.named(i, width, equals)
-	if f.kind == NamedSecret && c.s[i] == '%' && encodedPlaceholder(c.s[f.start:f.end]) {
-		return finding{}
-	}
-	return f
+	return c.named(i, width, equals)
 }
 
 // at handles an '@'.

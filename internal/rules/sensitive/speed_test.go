@@ -20,6 +20,7 @@ var hostile = []string{
 	"é@", "x@tcp(", "a:x@tcp(", "\xff", "token=arn:" + then + "-", "a:***@tcp(", "glpat-", "sin=1 1 1 1 ", "111.444.777-", "cpf=", "token=token{", "cookie=;", "page token=", "eyw", "ewo.", "cookie:token:cookie:%(***", `"--token","`, `"--token",'***`, `'--token',\"***`,
 	`\u003d`, `\u0022`, `token\u003d`, `token\u003d\u0022***`, `token\\\u003d\\\u0022***`, "\x1b[0m", "token=\x1b[0m", "token\x1b[0m=", "\x1b[0m=", `\u001b[0m`,
 	`token=" `, `"token=" `, `token=\" `, `token=A('***`, `token=A('`, `token:A("\"***`, "token: a/b: ", "token: oauth2:", "\nglpat-", "\\ncookie: a1b2c3", "DE89+3704+", "DE89%20",
+	"cookie%3D%26", "token%3D%22", "token%3Dnull%26", "cookie: a=?; ", `cookie="a=?; `, "token=arn:" + then + ".", "password= aaaaa1",
 	`"411 `, `"a":"411 `, `"a":"411 1"`, `"a":       "411"`,
 	"pwd:/pwd:/: " + then + "a", "pwd:/pwd:/:" + then + " ",
 }

@@ -90,6 +90,9 @@ func (c *scanner) named(i, width int, equals bool) finding {
 			return finding{}
 		}
 	}
+	if s[i] == '%' && encodedPlaceholder(s[v:c.endOfValue(v)]) {
+		return finding{}
+	}
 	return c.unquoted(n, v, equals, spaced, quotedKey)
 }
 
