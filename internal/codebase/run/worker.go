@@ -128,7 +128,7 @@ func (w *Worker) slot(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			w.cfg.Logger.ErrorContext(ctx, "failed to claim a run", "error", err)
 		}
-		if r != nil {
+		if err == nil && r != nil {
 			w.Wake() // more runs may be pending, for other slots
 			w.execute(ctx, holder, r)
 			continue

@@ -353,6 +353,39 @@ func (*deaf) RenewRun(context.Context, string, string, time.Duration) (bool, err
 	return false, nil
 }
 
+// TestFailedClaim: a run whose claim failed is not executed.
+func TestFailedClaim(t *testing.T) {
+	w := newWorld(t)
+	id := w.schedule(assay.RunReview)
+	log := new(assaytest.Output)
+	claimed := make(chan struct{})
+	stop := w.start("a", func(c *Config) {
+		c.Store = &torn{CodebaseStore: c.Store, claimed: claimed, id: id}
+		c.Logger = slog.New(slog.NewTextHandler(log, nil))
+	})
+	<-claimed
+	<-claimed
+	stop()
+	require.Contains(t, log.String(), "failed to claim a run")
+	require.NotContains(t, log.String(), "run begins")
+	require.Equal(t, assay.RunPending, w.run(id).Status)
+}
+
+// torn is a store whose transaction fails after it has read the run.
+type torn struct {
+	assay.CodebaseStore
+	claimed chan struct{}
+	id      string
+}
+
+func (s *torn) ClaimRun(ctx context.Context, _ string, _ time.Duration) (*assay.Run, error) {
+	select {
+	case s.claimed <- struct{}{}:
+	case <-ctx.Done():
+	}
+	return &assay.Run{ID: s.id, Type: assay.RunReview}, errors.New("commit failed")
+}
+
 // TestStopAfterTheEnd stops a worker between the last write of a run and its return.
 func TestStopAfterTheEnd(t *testing.T) {
 	w := newWorld(t)

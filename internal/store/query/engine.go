@@ -125,7 +125,9 @@ func list[T any](ctx context.Context, q *Queries, pool connpool.Pool, operation 
 func collect[T any](to *[]T, scan func(Row) (T, error)) func(Row) error {
 	return func(r Row) error {
 		v, err := scan(r)
-		*to = append(*to, v)
+		if err == nil {
+			*to = append(*to, v)
+		}
 		return err
 	}
 }

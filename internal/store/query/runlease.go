@@ -95,7 +95,10 @@ func (q *Queries) ClaimRun(ctx context.Context, holder string, ttl time.Duration
 		}
 		return nil
 	})
-	return claimed, err
+	if err != nil {
+		return nil, err // a claim that was not committed is none
+	}
+	return claimed, nil
 }
 
 // leaseEnd returns the end of a lease in its stored form.

@@ -127,7 +127,10 @@ func (q *Queries) ClaimDelivery(ctx context.Context, holder string, ttl time.Dur
 			}
 		}
 	})
-	return claimed, err
+	if err != nil {
+		return nil, err // a claim that was not committed is none
+	}
+	return claimed, nil
 }
 
 // claimDelivery claims the oldest pending delivery of a webhook. It returns nil if another holder was faster or none is
