@@ -294,7 +294,7 @@ func (c *collectorFile) before(release string) bool {
 // components returns the definitions in the order of the file.
 func (c *collectorFile) components() []component {
 	return slices.SortedFunc(maps.Values(c.defined), func(a, b component) int {
-		return cmp.Or(cmp.Compare(a.key.Line, b.key.Line), cmp.Compare(a.key.Column, b.key.Column))
+		return cmp.Or(cmp.Compare(a.key.Line, b.key.Line), cmp.Compare(a.key.Column, b.key.Column), cmp.Compare(a.section, b.section)) // sections can share an anchor
 	})
 }
 
