@@ -374,7 +374,7 @@ func TestServeStopsOnSignal(t *testing.T) {
 	require.Empty(t, restarted.Stdout.String(), "no second key")
 }
 
-// TestServeAfterClosedLog: the server stops as usual when nobody reads its log any more.
+// TestServeAfterClosedLog: the server still stops in order after the reader of its log has exited.
 func TestServeAfterClosedLog(t *testing.T) {
 	path, err := assaytest.Binary()
 	require.NoError(t, err)
