@@ -434,6 +434,25 @@ func (s stopping) CompleteDelivery(ctx context.Context, holder string, d *assay.
 	return s.WebhookStore.CompleteDelivery(ctx, holder, d, r)
 }
 
+// deliverBeside runs the worker until it has delivered an insight to a target while n attempts wait. It then stops the
+// worker and returns a channel that is closed when the worker has ended, which it does when the attempts have.
+func (w *world) deliverBeside(n int, waiting <-chan struct{}, in *assay.Insight, to *target) (done <-chan struct{}) {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	defer cancel()
+	answered, ended := make(chan struct{}), make(chan struct{})
+	to.respond(func(http.ResponseWriter, *http.Request) { close(answered) })
+	go func() {
+		w.Run(ctx)
+		close(ended)
+	}()
+	for range n {
+		<-waiting
+	}
+	save(w.t, w.store, w.now, in, assay.InsightActive)
+	<-answered
+	return ended
+}
+
 // TestSlowTargets: targets that do not answer keep an organization's attempts, and delay those of no other one.
 func TestSlowTargets(t *testing.T) {
 	w, slow, fast := newWorld(t), newTarget(t), newTarget(t)
@@ -449,20 +468,7 @@ func TestSlowTargets(t *testing.T) {
 	other := newOrganization(t, w.store, w.now, "other")
 	_, err := w.Create(t.Context(), &assay.Webhook{OrganizationID: other.OrganizationID, Name: "hook", URL: fast.URL, Enabled: true, MinSeverity: assay.ImpactLow})
 	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	answered := make(chan struct{})
-	fast.respond(func(http.ResponseWriter, *http.Request) { close(answered) })
-	done := make(chan struct{})
-	go func() {
-		w.Run(ctx)
-		close(done)
-	}()
-	for range perOrganization {
-		<-waiting
-	}
-	save(t, w.store, w.now, other, assay.InsightActive)
-	<-answered
-	cancel()
+	done := w.deliverBeside(perOrganization, waiting, other, fast)
 	close(release)
 	<-done
 }
@@ -489,20 +495,7 @@ func TestManySlowTargets(t *testing.T) {
 	}
 	other := newOrganization(t, w.store, w.now, "other")
 	hook(other.OrganizationID, fast.URL)
-	ctx, cancel := context.WithCancel(t.Context())
-	answered := make(chan struct{})
-	fast.respond(func(http.ResponseWriter, *http.Request) { close(answered) })
-	done := make(chan struct{})
-	go func() {
-		w.Run(ctx)
-		close(done)
-	}()
-	for range sharedSlots {
-		<-waiting
-	}
-	save(t, w.store, w.now, other, assay.InsightActive)
-	<-answered
-	cancel()
+	done := w.deliverBeside(sharedSlots, waiting, other, fast)
 	close(release)
 	<-done
 }
