@@ -20,19 +20,19 @@ import (
 )
 
 var (
-	// nodeAutomatic are packages that instrument every library they know.
+	// nodeAutomatic are packages that instrument all supported libraries.
 	nodeAutomatic = []string{
 		nodePackage, "@splunk/otel", "@vercel/otel", "@elastic/opentelemetry-node", "@honeycombio/opentelemetry-node", "@azure/monitor-opentelemetry", "@grafana/",
 		"@hyperdx/node-opentelemetry", "@uptrace/node", "@dash0/opentelemetry", "@aws/aws-distro-opentelemetry-node-autoinstrumentation", "@lightstep/opentelemetry-launcher-node",
 	}
-	// nodeManual are packages of an SDK that instruments nothing by itself.
+	// nodeManual are packages of an SDK without automatic instrumentation.
 	nodeManual = []string{"@opentelemetry/sdk-node", "@opentelemetry/sdk-trace-node", "@opentelemetry/sdk-trace-base"}
-	// nodeTracers are the packages of tracers that are not OpenTelemetry.
+	// nodeTracers are packages of other tracers.
 	nodeTracers = []string{
 		"dd-trace", "elastic-apm-node", "newrelic", "@sentry/", "applicationinsights", "@instana/", "@appsignal/nodejs", "@google-cloud/trace-agent", "skyapm-nodejs",
 		"opentracing", "jaeger-client", "zipkin",
 	}
-	// nodeFrameworks set up OpenTelemetry in a way of their own.
+	// nodeFrameworks are frameworks with their own setup of OpenTelemetry.
 	nodeFrameworks = []string{"next", "nuxt", "react-scripts", "@angular/core", "electron"}
 )
 
@@ -59,13 +59,13 @@ type nodeCode struct {
 	count      int
 }
 
-// nodeNames are names that a file gives to things of its own, apart from imports.
+// nodeNames holds the names that a file declares, without its imports.
 type nodeNames struct {
-	functions map[string][]*syntax.Node // functions and classes that have a name in scope, unlike methods
-	globals   map[string]*syntax.Node   // the first thing with the name of one of nodeGlobals
+	functions map[string][]*syntax.Node // functions and classes by name, without methods
+	globals   map[string]*syntax.Node   // the first declaration of each of nodeGlobals
 }
 
-// nodeGlobals are the global names that the code of boundaries has.
+// nodeGlobals are the global names that identify boundaries.
 var nodeGlobals = []string{fetched, "require"}
 
 // namesOf returns the names of a file.
@@ -104,7 +104,7 @@ func (s *nodeNames) bind(name string, n *syntax.Node) {
 	}
 }
 
-// pattern notes the names in a target or pattern.
+// pattern binds the names in a target or pattern.
 func (s *nodeNames) pattern(target, n *syntax.Node) {
 	for name := range target.Names() {
 		if name.Kind == syntax.Name {
@@ -113,14 +113,14 @@ func (s *nodeNames) pattern(target, n *syntax.Node) {
 	}
 }
 
-// creates reports whether an expression makes a function that loads modules as require does.
+// creates reports whether an expression creates a function require.
 func creates(n *syntax.Node) bool {
 	_, name := n.Called()
 	return name == "createRequire"
 }
 
-// hidden reports whether a name stands for a function or class of the file, which hides the definition, or the import
-// or global name if that is nil. A declaration is known in the function around it, the name of an expression in itself.
+// hidden reports whether a function or class of the file shadows the definition of a name, or the import or global name
+// if definition is nil. The scope of a declaration is the enclosing function, that of a named expression the expression.
 func (c *nodeCode) hidden(f *source, use, definition *syntax.Node) bool {
 	const maxFunctions = 32
 	functions := c.own[f].functions[use.Text]
@@ -397,10 +397,10 @@ func (c *nodeCode) find(f *source) []nodeWrap {
 	return found
 }
 
-// browserPath matches files of browsers.
+// browserPath matches paths of code for browsers.
 var browserPath = regexp.MustCompile(`(?i)(^|/)(public|static|assets|www|browser|client|frontend)/|\.[jt]sx$`)
 
-// inBrowser reports whether a file runs in browsers: by its path, by a global variable of browsers, or because it
+// inBrowser reports whether a file is code for browsers: it has such a path, uses a global variable of browsers, or
 // fetches a URL without a host.
 func (c *nodeCode) inBrowser(f *source) bool {
 	if browserPath.MatchString(strings.TrimPrefix(f.Path, c.dir+"/")) {
@@ -422,10 +422,10 @@ func (c *nodeCode) inBrowser(f *source) bool {
 	return false
 }
 
-// hostless matches the beginning of the literal of a URL without a host.
+// hostless matches the beginning of a string literal with a URL without a host.
 var hostless = regexp.MustCompile("^['\"`]/[^/]")
 
-// covered reports whether a call needs no span: the code starts one, or the call is a fetch of a browser.
+// covered reports whether a call needs no span: the code starts one, or the call is a fetch in a browser.
 func (c *nodeCode) covered(n, target *syntax.Node, b *nodeBoundary, functions map[string]*syntax.Node, spans ranges, browser bool) bool {
 	switch {
 	case b.library == fetched:
@@ -439,7 +439,7 @@ func (c *nodeCode) covered(n, target *syntax.Node, b *nodeBoundary, functions ma
 	return target.Kind != syntax.Func && (c.spanning[target.Text] || fn != nil && spans.inside(fn))
 }
 
-// leaveHandler notes a handler that is not wrapped.
+// leaveHandler adds a step for a handler that is not wrapped.
 func (c *nodeCode) leaveHandler(f *source, at int, b *nodeBoundary, why string) {
 	c.leaveBoundary(f.Path, f.LineOf(at), patch.Boundary{SpanKind: nodeKinds[b.wrap], Library: b.library}, "The handler of `"+b.library+"` is left: "+why)
 }
@@ -538,15 +538,15 @@ func (c *nodeCode) decoratedName(f *source, mark *syntax.Node) *syntax.Node {
 	return mark.Arg(0)
 }
 
-// telling matches names of functions that start spans.
+// telling matches names of functions that probably start spans.
 var telling = regexp.MustCompile(`(?i)trac(e|ing)|span|otel|telemetry|instrument`)
 
-// traces reports whether an expression is a call of a function that is named like one that starts spans.
+// traces reports whether an expression calls a function whose name matches telling.
 func traces(n *syntax.Node) bool {
 	return n != nil && n.Kind == syntax.Call && (n.Callee().Kind == syntax.Name || n.Callee().Kind == syntax.Member) && telling.MatchString(n.Callee().Text)
 }
 
-// match returns the boundary that a call is, or nil, and the construction of the receiver of a method.
+// match returns the boundary of a call, or nil. For a method call it also returns the construction of the receiver.
 func (c *nodeCode) match(f *source, n *syntax.Node) (b *nodeBoundary, maker *syntax.Node) {
 	if module, name, ok := c.origin(f, n.Callee()); ok {
 		if b := c.names[module+" "+name]; b != nil {
@@ -573,7 +573,7 @@ func (c *nodeCode) match(f *source, n *syntax.Node) (b *nodeBoundary, maker *syn
 	return nil, nil
 }
 
-// origin returns the module and the name in it that an expression stands for: "pg" and "Pool" for Pool, pg.Pool and
+// origin returns the module and the exported name that an expression refers to: "pg" and "Pool" for Pool, pg.Pool and
 // require("pg").Pool. The name of a default export, and of the module itself, is empty.
 func (c *nodeCode) origin(f *source, n *syntax.Node) (module, name string, ok bool) {
 	var parts []string
@@ -627,7 +627,7 @@ func (c *nodeCode) origin(f *source, n *syntax.Node) (module, name string, ok bo
 	return "", "", false
 }
 
-// loads reports whether a call is one of the function require that loads modules.
+// loads reports whether a call loads a module with require.
 func (c *nodeCode) loads(f *source, call *syntax.Node) bool {
 	callee := call.Callee()
 	if callee.Kind != syntax.Name || callee.Text != "require" {
@@ -802,7 +802,7 @@ func (c *nodeCode) application(f *source, n *syntax.Node) bool {
 	return slices.ContainsFunc([]string{"express", "koa", "fastify"}, func(l string) bool { return c.made(f, n, l) != nil })
 }
 
-// mounted matches routers below paths with parameters.
+// mounted matches routers that are mounted below paths with parameters.
 var mounted = regexp.MustCompile("\\.use\\(\\s*['\"`][^'\"`\n]*[:*]")
 
 var generator = regexp.MustCompile(`^(async\s+)?function\s*\*`)
@@ -839,7 +839,7 @@ func unfit(f *source, b *nodeBoundary, handler *syntax.Node, functions map[strin
 	return ""
 }
 
-// plainText is a string that can be written between quotes as it is.
+// plainText matches strings that need no escaping between quotes.
 var plainText = regexp.MustCompile(`^[\w .:/@{}*#$-]{1,100}$`)
 
 // arguments returns the arguments of a helper function that precede the wrapped code.
@@ -870,7 +870,8 @@ func (c *nodeCode) arguments(f *source, n *syntax.Node, b *nodeBoundary, maker, 
 	return q + b.system + q + ", " + destination(f, name) + ", "
 }
 
-// destination returns the code for the name of a destination that an expression has, "undefined" if it may do more.
+// destination returns the code for the name of a destination, or "undefined" if evaluating the expression may have
+// side effects.
 func destination(f *source, name *syntax.Node) string {
 	switch {
 	case name == nil:
@@ -882,10 +883,10 @@ func destination(f *source, name *syntax.Node) string {
 	return "undefined"
 }
 
-// reference reports whether an expression is a name, or a member of one, whose evaluation does nothing else.
+// reference reports whether an expression is a name or a member of one, which has no side effects.
 func reference(n *syntax.Node) bool { return n.Inner(syntax.Member).Kind == syntax.Name }
 
-// generic are names of files that say nothing of a job.
+// generic are file names that do not describe a job.
 var generic = []string{"app", "index", "main", "server"}
 
 // jobName returns the code for the name of a scheduled job: the name in the program, or the name of its function, of

@@ -26,7 +26,7 @@ func isNodeHelper(name string) bool {
 	return strings.TrimSuffix(path.Base(name), path.Ext(name)) == nodeHelpers
 }
 
-// change wraps the nodes, imports the helper functions, and writes them.
+// change wraps the nodes, imports the helper functions, and adds the file with them.
 func (c *nodeCode) change(wraps map[*source][]nodeWrap) {
 	sources := slices.DeleteFunc(slices.Clone(c.sources), func(f *source) bool { return len(wraps[f]) == 0 })
 	if len(sources) == 0 {
@@ -85,8 +85,8 @@ var (
 	scopeConstant = regexp.MustCompile(`(?m)^const scope = ['"]`)
 )
 
-// helper returns the file of the helpers: the one that the service has, or a new one in the language of the files that
-// use it.
+// helper returns the file with the helpers: the existing one of the service, or a new one in the language of the files
+// that use it.
 func (c *nodeCode) helper(users []*source) (h nodeHelper, ok bool) {
 	for _, name := range c.paths() {
 		if !isNodeHelper(name) {
@@ -139,14 +139,14 @@ func (c *nodeCode) modular(f *source) bool {
 	return c.module || slices.ContainsFunc(f.Imports, func(i syntax.Import) bool { return static(f, i) })
 }
 
-// static reports whether an import is a statement import ... from.
+// static reports whether an import is a static import declaration.
 func static(f *source, i syntax.Import) bool {
 	at := i.Node.Start
 	return i.Node.Kind == syntax.Other && !bytes.HasSuffix(bytes.TrimRight(f.Source[:at], " \t\r\n"), []byte("(")) // of import x = require("y")
 }
 
-// imports adds the import of the functions, the first of which is used at an offset, to a file that does not have them.
-// It returns false if the file is left.
+// imports adds an import of the functions that a file lacks. The first of them is used at an offset. It returns false if
+// the file cannot be changed.
 func (c *nodeCode) imports(f *source, h nodeHelper, functions []string, used int) bool {
 	typescript := f.Language == syntax.TypeScript
 	if typescript != h.typescript {
@@ -208,7 +208,7 @@ func (c *nodeCode) imports(f *source, h nodeHelper, functions []string, used int
 	return true
 }
 
-// plainSpecifier is a path that can be written between quotes as it is.
+// plainSpecifier matches paths that need no escaping between quotes.
 var plainSpecifier = regexp.MustCompile(`^[\w ./@()\[\]-]+$`)
 
 // required reports whether a statement loads modules: const x = require("y"), require("y").config().
@@ -304,8 +304,8 @@ func relative(module string) bool {
 
 var nodeResolution = regexp.MustCompile(`(?i)"(module|moduleResolution)"\s*:\s*"(node(16|18|20)|nodenext)"`)
 
-// typeScriptExtension returns the extension of modules in imports: the one in other imports of the file, or in the
-// first file of the service that imports another one, or the one that the project's configuration requires.
+// typeScriptExtension returns the file extension for imports: that of other imports in the file, or in the first file of
+// the service that imports another one, or the one that the project's configuration requires.
 func (c *nodeCode) typeScriptExtension(f *source) string {
 	if extension, ok := importedExtension(f); ok {
 		return extension
@@ -338,7 +338,7 @@ func importedExtension(f *source) (string, bool) {
 	return "", false
 }
 
-// quoteOf returns the quote that a file's imports have.
+// quoteOf returns the quotation mark of a file's imports.
 func quoteOf(f *source) string {
 	for _, i := range f.Imports {
 		code := f.Source[i.Node.Start:i.Node.End]
@@ -391,7 +391,7 @@ func helperParts(source string) (parts []helperPart) {
 	return parts
 }
 
-// write writes the functions that are used, or adds them to the file that the service has.
+// write writes a file with the functions that are used, or adds them to the existing file of the service.
 func (c *nodeCode) write(h nodeHelper, uses map[string]bool) {
 	parts := helperParts(nodeHelperParts)
 	for _, p := range slices.Backward(parts) { // the dependencies of a part precede it

@@ -2,7 +2,7 @@
 
 package instrument
 
-// nodeBoundary is a call of a library with which a program in JavaScript registers a handler or creates a client.
+// nodeBoundary is a call of a library that registers a handler or creates a client.
 type nodeBoundary struct {
 	library string
 	// names are the functions and classes of the library that are called. The empty name is the default export.
@@ -36,7 +36,7 @@ var nodeKinds = map[string]string{
 	"traceProducer": "producer", "traceExpress": "server", "traceFastify": "server", "traceKoa": "server", "traceHandler": "server",
 }
 
-// nodePlace is the part of a call that is wrapped.
+// nodePlace selects the part of a call that is wrapped.
 type nodePlace uint8
 
 const (

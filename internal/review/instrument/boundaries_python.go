@@ -17,16 +17,16 @@ import (
 	"assay/internal/review/treesitter"
 )
 
-// pythonVendors are tracers that are not added to: distributions, and modules.
+// Tracers of other vendors, by distribution and by module. A service with one of them is not changed.
 var (
 	pythonVendors       = []string{"ddtrace", "elastic-apm", "newrelic", "sentry-sdk", "instana", "appdynamics", "aws-xray-sdk", "lightstep", "signalfx-tracing", "apache-skywalking", "scout-apm", "opentracing", "jaeger-client", "opencensus", "py-zipkin"}
 	pythonVendorModules = []string{"ddtrace", "elasticapm", "newrelic", "sentry_sdk", "instana", "appdynamics", "aws_xray_sdk", "lightstep", "signalfx_tracing", "skywalking", "scout_apm", "opentracing", "jaeger_client", "opencensus", "py_zipkin"}
 )
 
-// pythonDistro instruments libraries by the packages that are installed.
+// pythonDistro instruments the libraries for which instrumentation packages are installed.
 const pythonDistro = "opentelemetry-distro"
 
-// pythonDistributions bring packages with them.
+// pythonDistributions depend on instrumentation packages.
 var pythonDistributions = []string{"azure-monitor-opentelemetry", "splunk-opentelemetry", "elastic-opentelemetry", "aws-opentelemetry-distro", "logfire"}
 
 const pythonPackagePrefix = "opentelemetry-instrumentation-"
@@ -92,7 +92,7 @@ func (s *service) pythonBoundaries() (bool, error) {
 	return true, nil
 }
 
-// pythonMarks returns texts that the files with boundaries have.
+// pythonMarks returns texts of which a file with boundaries contains at least one.
 func pythonMarks() []string {
 	marks := []string{".execute(", "http.server", "google.cloud", "SpanKind."} // connections of other modules, and spans
 	for root := range pythonBoundaryTable {
@@ -103,7 +103,7 @@ func pythonMarks() []string {
 	return marks
 }
 
-// pythonService is a service whose boundaries are looked for.
+// pythonService is a service during the search for its boundaries.
 type pythonService struct {
 	*service
 	manifest  *configfile.File // that has OpenTelemetry
@@ -165,7 +165,7 @@ func (p *pythonService) dependencies() bool {
 	return api
 }
 
-// covered reports whether packages instrument a boundary, or would without a change of the code.
+// covered reports whether a package instruments a boundary, or would if it were installed.
 func (p *pythonService) covered(b *pythonBoundary) bool {
 	for _, name := range b.packages {
 		if name != "" && p.installed[name] {
@@ -285,7 +285,7 @@ func (p *pythonService) index(s *source) *pythonFile {
 	return f
 }
 
-// find finds the edits of a file.
+// find collects the edits of a file.
 func (f *pythonFile) find() error {
 	for n := range f.Root.All() {
 		if err := f.p.ctx.Err(); err != nil {
@@ -311,13 +311,13 @@ func (f *pythonFile) find() error {
 	return nil
 }
 
-// startedKinds match the kinds of spans that a middleware starts.
+// startedKinds match the span kind in calls that start spans.
 var startedKinds = map[string]*regexp.Regexp{
 	"SERVER":   regexp.MustCompile(`\bSpanKind\.SERVER\b`),
 	"CONSUMER": regexp.MustCompile(`\bSpanKind\.CONSUMER\b`),
 }
 
-// middleware notes the kinds of spans that the file starts outside of functions that are registered as handlers.
+// middleware records the kinds of spans that the file starts outside of registered handlers.
 func (f *pythonFile) middleware() {
 	if path.Base(f.Path) == pythonHelperFile || !slices.ContainsFunc(slices.Collect(maps.Values(startedKinds)), func(r *regexp.Regexp) bool { return r.Match(f.Source) }) {
 		return

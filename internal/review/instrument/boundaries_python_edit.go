@@ -14,7 +14,7 @@ import (
 	"assay/internal/review/syntax"
 )
 
-// decorator decorates the function below a decorator that registers it.
+// decorator decorates a function that a decorator registers.
 func (f *pythonFile) decorator(d *syntax.Node) {
 	named := d.Children[0]
 	var call *syntax.Node
@@ -32,10 +32,10 @@ func (f *pythonFile) decorator(d *syntax.Node) {
 	f.decorate(b, d.Parent, d, helper)
 }
 
-// probes are routes of requests that orchestrators and monitoring send, which are not worth spans.
+// probes match routes for health checks and metrics, which need no spans.
 var probes = regexp.MustCompile(`(?i)^/?(healthz?|health[-_]?check|ready|readyz|readiness|live|livez|liveness|ping|metrics)/?$`)
 
-// probe reports whether a call registers a handler of probes.
+// probe reports whether a call registers a handler for one of probes.
 func (f *pythonFile) probe(b *pythonBoundary, call *syntax.Node) bool {
 	return b.kind() == "SERVER" && slices.ContainsFunc(call.Args(), func(a *syntax.Node) bool {
 		route, ok := f.Known(a)
@@ -43,7 +43,7 @@ func (f *pythonFile) probe(b *pythonBoundary, call *syntax.Node) bool {
 	})
 }
 
-// destination returns the argument with the name of a queue, "" if the code does not say it.
+// destination returns the argument with the name of a queue, or "" if unknown.
 func (f *pythonFile) destination(b *pythonBoundary, call *syntax.Node) string {
 	if call == nil {
 		return ""
@@ -61,10 +61,10 @@ func (f *pythonFile) destination(b *pythonBoundary, call *syntax.Node) string {
 	return ""
 }
 
-// plainQueue is a name of a queue without wildcards.
+// plainQueue matches names of queues without wildcards.
 var plainQueue = regexp.MustCompile(`^[\w./:-]{1,128}$`)
 
-// decorate adds a decorator to a function: below the decorator that registers it, if there is one.
+// decorate adds a decorator to a function, below the decorator that registers it, if any.
 func (f *pythonFile) decorate(b *pythonBoundary, fn, registers *syntax.Node, helper string) {
 	if f.done[fn] {
 		return
@@ -103,8 +103,8 @@ func (f *pythonFile) decorate(b *pythonBoundary, fn, registers *syntax.Node, hel
 	f.add(b, line, "`"+fn.Text+"`", pythonEdit{at, "@" + helper + newline(f.Source) + indent})
 }
 
-// derivesPath reports whether a decorator or a call registers a handler of Bottle without a path, which Bottle makes of
-// the parameters of the handler.
+// derivesPath reports whether a decorator or call registers a handler of Bottle without a path. Bottle then derives the
+// path from the parameters of the handler.
 func derivesPath(b *pythonBoundary, n *syntax.Node) bool {
 	return b.helper == "trace_bottle" && (n.Kind != syntax.Call || n.Arg(0) == nil && n.Named("path") == nil)
 }
@@ -173,7 +173,7 @@ func (f *pythonFile) class(c *syntax.Node) {
 	}
 }
 
-// delegates reports whether a method calls another one that gets a span.
+// delegates reports whether a method calls a method do_*, which gets a span.
 func (f *pythonFile) delegates(m *syntax.Node) bool {
 	return m.Has(func(n *syntax.Node) bool {
 		recv, name := n.Called()
@@ -230,8 +230,8 @@ func (f *pythonFile) function(n *syntax.Node) *syntax.Node {
 	return found[0]
 }
 
-// named returns the function that a name refers to and its file. The function is nil if it is not known, the file is
-// another one or nil if the name is imported.
+// named returns the function that a name refers to, or nil if unknown, and its file. The file of an imported name is
+// another file, or nil if unknown.
 func (f *pythonFile) named(n *syntax.Node) (*syntax.Node, *pythonFile) {
 	if n.Kind == syntax.Name {
 		if i, ok := f.imported(n.Text, n); ok {
@@ -241,7 +241,7 @@ func (f *pythonFile) named(n *syntax.Node) (*syntax.Node, *pythonFile) {
 	return f.function(n), f
 }
 
-// function returns the function of another file that is imported, and the file, nil if they are not known.
+// function returns an imported function and its file, or nil if unknown.
 func (p *pythonService) function(i syntax.Import) (*syntax.Node, *pythonFile) {
 	files := p.modules[i.Path[strings.LastIndexByte(i.Path, '.')+1:]]
 	if len(files) != 1 || len(files[0].functions[i.Member]) != 1 {
@@ -307,7 +307,7 @@ func (f *pythonFile) client(b *pythonBoundary, n *syntax.Node) {
 	f.add(b, n.Start, "the call of `"+abbreviated(f.Code(n.Callee()))+"`", pythonEdit{n.Callee().Start, b.helper + "("}, pythonEdit{n.Callee().End, more + ")"})
 }
 
-// formatted reports whether code is in an f-string, and not only in a concatenation with one.
+// formatted reports whether code is inside an f-string.
 func (f *pythonFile) formatted(n *syntax.Node) bool {
 	for t := n.Enclosing(syntax.Template); t != nil; n, t = t, t.Enclosing(syntax.Template) {
 		for n.Parent != t {
@@ -321,7 +321,7 @@ func (f *pythonFile) formatted(n *syntax.Node) bool {
 	return false
 }
 
-// statement returns the text of a statement, as far as it is constant.
+// statement returns the constant prefix of an SQL statement.
 func (f *pythonFile) statement(n *syntax.Node) (text string, whole bool) {
 	if n == nil {
 		return "", false
@@ -354,7 +354,7 @@ func statementOf(text string, whole bool) []string {
 	return out
 }
 
-// abbreviated returns the first part of code for a step.
+// abbreviated returns the beginning of code, for a step.
 func abbreviated(code string) string {
 	if line, _, more := strings.Cut(code, "\n"); more || len(line) > 60 {
 		return strings.ToValidUTF8(line[:min(len(line), 60)], "") + "…"
@@ -379,7 +379,7 @@ func (f *pythonFile) add(b *pythonBoundary, at int, what string, edits ...python
 	f.steps = append(f.steps, patch.Step{File: f.Path, Line: f.LineOf(at), Text: text + " to " + what + " by `" + b.helper + "`"})
 }
 
-// leave notes a boundary that is not changed.
+// leave adds a step for a boundary that is not changed.
 func (f *pythonFile) leave(b *pythonBoundary, n *syntax.Node, text string) {
 	f.p.leaveBoundary(f.Path, f.LineOf(n.Start), patch.Boundary{SpanKind: strings.ToLower(b.kind()), Library: b.module}, text)
 }

@@ -16,8 +16,8 @@ import (
 	"assay/internal/review/syntax"
 )
 
-// pythonHelperSource is the module that the edits call. Two blank lines are between its parts. A service gets those
-// that it uses.
+// pythonHelperSource is the module with the helpers. Two blank lines separate its parts. A service gets the parts that
+// it uses.
 //
 //go:embed otel_boundaries.py
 var pythonHelperSource string
@@ -31,7 +31,7 @@ type pythonPlace struct {
 	relative bool   // the file can import relative to its package
 }
 
-// change makes the edits of the files, and the modules that they import.
+// change applies the edits of the files and adds the modules that they import.
 func (p *pythonService) change() {
 	roots := map[string][]*pythonFile{}
 	for _, f := range p.files {
@@ -148,7 +148,7 @@ func (f *pythonFile) module(pkg string) string {
 	return pkg + "." + pythonHelperModule
 }
 
-// conflict returns a name of the helpers that the file uses for something else.
+// conflict returns a name of the helpers that the file defines itself, or "".
 func (f *pythonFile) conflict() string {
 	for name := range f.helpers {
 		if !f.own[name] && regexp.MustCompile(`\b`+name+`\b`).Match(f.Source) {
@@ -158,7 +158,7 @@ func (f *pythonFile) conflict() string {
 	return ""
 }
 
-// apply makes the edits of a file and imports the helpers of a package.
+// apply applies the edits of a file and imports the helpers of a package.
 func (f *pythonFile) apply(pkg string) {
 	for _, e := range f.edits {
 		f.p.edit(f.Path, f.Source, e.at, e.at, e.text)
@@ -311,7 +311,7 @@ func (p *pythonService) helper(name string, needed map[string]bool) bool {
 	return true
 }
 
-// copies adds the module to images that copy single files or directories.
+// copies adds the module to images that copy only parts of the service.
 func (p *pythonService) copies(name string) {
 	for _, f := range p.dockerfiles(runtimePython) {
 		stage, ok := lastStage(f)

@@ -27,7 +27,7 @@ func pythonScope(n *syntax.Node) *syntax.Node {
 	return nil
 }
 
-// define notes the definition of a name in a scope, and in the scopes around it for which that is declared.
+// define records a definition of a name in a scope, and in the outer scope if the name is declared global or nonlocal.
 func (f *pythonFile) define(name string, def, scope *syntax.Node) {
 	note := func(scope *syntax.Node) {
 		key := pythonName{name, scope}
@@ -46,7 +46,7 @@ func (f *pythonFile) define(name string, def, scope *syntax.Node) {
 	}
 }
 
-// bind notes the definition of the names in a target.
+// bind records a definition of the names in a target.
 func (f *pythonFile) bind(target, def, scope *syntax.Node) {
 	switch target.Kind {
 	case syntax.Name:
@@ -62,7 +62,7 @@ func (f *pythonFile) bind(target, def, scope *syntax.Node) {
 	}
 }
 
-// bindImport notes the name of an import. Further imports of a name in the same scope are alternatives to the first.
+// bindImport records the name of an import. Further imports of a name in the same scope are alternatives to the first.
 func (f *pythonFile) bindImport(i syntax.Import) {
 	scope := i.Node.Enclosing(syntax.Func)
 	switch _, known := f.imports[i.Name]; {
@@ -75,7 +75,7 @@ func (f *pythonFile) bindImport(i syntax.Import) {
 	}
 }
 
-// ofSelf reports whether a member is one of the object or the class of a method.
+// ofSelf reports whether an expression is a member of self or cls.
 func ofSelf(n *syntax.Node) bool {
 	return n.Kind == syntax.Member && n.Children[0].Kind == syntax.Name && (n.Children[0].Text == "self" || n.Children[0].Text == "cls")
 }
@@ -95,7 +95,7 @@ func (f *pythonFile) definition(name string, use *syntax.Node) *syntax.Node {
 	}
 }
 
-// imported returns the import that a name stands for where it is used.
+// imported returns the import that a use of a name refers to.
 func (f *pythonFile) imported(name string, use *syntax.Node) (i syntax.Import, ok bool) {
 	if def := f.definition(name, use); def != nil {
 		i, ok = f.local[def]

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// pythonForm is where a boundary of Python gets its span.
+// pythonForm says how a boundary gets its span.
 type pythonForm uint8
 
 const (
@@ -23,10 +23,10 @@ const (
 // pythonBoundary is a kind of boundary of a library.
 type pythonBoundary struct {
 	module string // the first part of the path
-	// path matches a qualified name, from the imported module on: a call of a function or class is "()".
+	// path matches a qualified name that begins with the imported module. A call of a function or class adds "()".
 	path *regexp.Regexp
 	form pythonForm
-	// packages are those after "opentelemetry-instrumentation-" that cover it. The first one covers it without code.
+	// packages cover the boundary, named without "opentelemetry-instrumentation-". The first one needs no code.
 	packages []string
 	helper   string // the function of otel_boundaries.py
 	system   string // messaging.system or db.system.name; the kind of the spans of a package
@@ -89,8 +89,8 @@ var pythonBoundaryTable = func() map[string][]pythonBoundary {
 	}
 	add("urllib.request", `\.urlopen`, pythonBoundary{form: pythonCall, packages: []string{"urllib"}, helper: "trace_urlopen"})
 
-	// Databases. DuckDB is not one of them: it looks up names of tables in the variables of the function that calls it,
-	// which would be a wrapper.
+	// Databases. DuckDB is omitted: it resolves table names to variables of the calling function, and a wrapper would be
+	// that function.
 	for _, d := range []struct{ module, path, system, packages string }{
 		{"sqlite3", `\.(connect|Connection)\(\)` + dbapiCalls, "sqlite", "sqlite3"},
 		{"psycopg2", `\.connect\(\)` + dbapiCalls, "postgresql", "psycopg2"},

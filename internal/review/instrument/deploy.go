@@ -30,10 +30,10 @@ type variable struct {
 // environment is the variable with which a Compose file names its environment.
 const environment = "deployment.environment.name=${DEPLOYMENT_ENVIRONMENT:-development}"
 
-// deployments adds the variables of the service to Compose files and Kubernetes objects. more are those that the
-// language needs besides. starts, if it is not nil, instruments a container that overrides the command of its image,
-// and returns the variables that it needs; image is the Dockerfile of the container, "" if that is not known. images
-// are the Dockerfiles of the service.
+// deployments adds the variables of the service to Compose files and Kubernetes objects. more are further variables for
+// the language. starts, if it is not nil, instruments a container that overrides the command of its image, and returns
+// the variables that it needs. Its argument image is the Dockerfile of the container, or "" if unknown. images are the
+// Dockerfiles of the service.
 func (s *service) deployments(images []*configfile.File, starts func(f *configfile.File, image string, container *yaml.Node) []variable, more ...variable) {
 	if starts == nil {
 		starts = func(*configfile.File, string, *yaml.Node) []variable { return nil }
@@ -93,7 +93,7 @@ func (s *service) deployments(images []*configfile.File, starts func(f *configfi
 	}
 }
 
-// generated matches the header of a deployment file that a program writes.
+// generated matches the header of a generated deployment file.
 var generated = regexp.MustCompile(`(?im)^#.*\b(auto-?generated|generated (by|from)|do not (manually )?edit)\b`)
 
 const (
@@ -136,9 +136,9 @@ func stagesOf(f *configfile.File) stages {
 	return found
 }
 
-// target returns the stage that a Compose file builds instead of the last one of the image, which is the one that is
-// changed. It returns "" for none, and in Go, whose programs contain their dependencies. The stage is another program's
-// if its base has no runtime of the service. images are the stages of the Dockerfiles, by path.
+// target returns the build target of a Compose service if it is not the last stage of its Dockerfile, the only stage
+// that is instrumented. It returns "" otherwise, and for Go, whose binaries contain their dependencies. other reports
+// whether the base of the target lacks the runtime of the service. images has the stages of the Dockerfiles by path.
 func (s *service) target(f *configfile.File, deployed configfile.Service, images map[string]stages) (name string, other bool) {
 	target := configfile.Text(configfile.Get(f.YAML, "services", deployed.Name, "build", "target"))
 	_, file := buildOf(f, deployed.Name)
@@ -154,8 +154,7 @@ func (s *service) target(f *configfile.File, deployed configfile.Service, images
 	return target, !strings.Contains(base, "$") && !runtime.base.MatchString(base)
 }
 
-// buildOf returns the build context of a service in a Compose file, and its Dockerfile. It returns "" for an unknown
-// one.
+// buildOf returns the build context and the Dockerfile of a service in a Compose file, or "" if unknown.
 func buildOf(f *configfile.File, name string) (context, file string) {
 	build := configfile.Get(f.YAML, "services", name, "build")
 	context = configfile.Text(build)
@@ -170,7 +169,7 @@ func buildOf(f *configfile.File, name string) (context, file string) {
 	return context, path.Join(context, cmp.Or(file, "Dockerfile"))
 }
 
-// alone reports whether the service is the only one of the repository.
+// alone reports whether the repository has no other project.
 func (s *service) alone() bool { return len(s.projects) == 1 && s.projects[s.dir] }
 
 // container returns the container of a workload if it runs an image named like the service, otherwise nil.
@@ -190,8 +189,8 @@ func (s *service) container(f *configfile.File, deployed configfile.Service) *ya
 	return nil
 }
 
-// overridden returns the command of a container that replaces the one of its image, and whether it replaces the entry
-// point. It returns nil if the container has none.
+// overridden returns the command with which a container overrides that of its image, or nil, and reports whether it
+// overrides the entry point.
 func overridden(f *configfile.File, container *yaml.Node) (command *yaml.Node, entry bool) {
 	keys := []string{"command", "args"}
 	if f.Kind == configfile.Compose {
@@ -213,8 +212,8 @@ func commandWords(command *yaml.Node) []string {
 	return append(strings.Fields(configfile.Text(command)), lists.Map(configfile.Items(command), configfile.Text)...)
 }
 
-// prefix puts a program before the words of the command of a container. It returns false if the file shares the
-// command, or has a form of it that is not edited.
+// prefix inserts a program before the command of a container. It returns false if the command is shared by a YAML
+// anchor or in a form that cannot be edited.
 func (s *service) prefix(f *configfile.File, container, command *yaml.Node, program string) bool {
 	first := command
 	if command.Kind == yaml.SequenceNode {
@@ -244,7 +243,7 @@ func (s *service) prefix(f *configfile.File, container, command *yaml.Node, prog
 	return true
 }
 
-// variables adds the variables that a container does not have yet.
+// variables adds the variables that a container lacks.
 func (s *service) variables(f *configfile.File, name string, container *yaml.Node, key string, add []variable) {
 	add = slices.DeleteFunc(add, func(v variable) bool {
 		i := slices.IndexFunc(f.Environment, func(e configfile.Variable) bool { return e.Name == v.name && e.Service == name })
@@ -310,7 +309,7 @@ func (s *service) variables(f *configfile.File, name string, container *yaml.Nod
 	s.did(f.Path, lineOf(f.Source, start), "Name the service `"+name+"` by "+listOf(add))
 }
 
-// child returns the value of a key as it is written: an alias is not resolved.
+// child returns the value of a key without resolving an alias.
 func child(n *yaml.Node, key string) *yaml.Node {
 	n = configfile.Resolve(n)
 	if n == nil || n.Kind != yaml.MappingNode {
@@ -331,7 +330,7 @@ func indented(lines []string) []string {
 	return lines
 }
 
-// column returns the white space that stands before a node, the dash of a list item counted as such.
+// column returns as many spaces as precede a node on its line.
 func column(f *configfile.File, n *yaml.Node) string {
 	start, _ := f.Range(n)
 	return strings.Repeat(" ", start-bytes.LastIndexByte(f.Source[:start], '\n')-1)
@@ -397,7 +396,7 @@ var (
 	runtimeGo = &runtime{"go", nil, nil, regexp.MustCompile(`golang|\bgo (build|install)\b`)}
 )
 
-// runtime returns how the images of the service are recognized.
+// runtime returns the patterns for the language of the service.
 func (s *service) runtime() *runtime {
 	switch s.manifests[0].Ecosystem {
 	case configfile.Go:
@@ -411,9 +410,9 @@ func (s *service) runtime() *runtime {
 	}
 }
 
-// dockerfiles returns the files that build an image of the service: those in its directory, those that a Compose file
-// builds from it, and in a repository with one project those that install and start it. An image of another language,
-// or one on a base of no language that starts something else, is none.
+// dockerfiles returns the Dockerfiles of the service: those in its directory, those that a Compose file builds from it,
+// and in a repository with one project those that install and start it. It omits images of another language, and images
+// without a runtime that start another program.
 func (s *service) dockerfiles(r *runtime) []*configfile.File {
 	return lists.Filter(s.configs, func(f *configfile.File) bool { return f.Kind == configfile.Dockerfile && s.image(f, r) })
 }
@@ -440,7 +439,7 @@ func (s *service) image(f *configfile.File, r *runtime) bool {
 	return dir == s.dir || len(contexts) > 0 || (f.Runtime == r.name || r.programs == nil) && starts && installs
 }
 
-// imageOf returns the instructions of the last stage, after those of its base stages.
+// imageOf returns the instructions of the base stages of the last stage, followed by its own.
 func imageOf(stages [][]instruction) []instruction {
 	if len(stages) == 0 {
 		return nil
@@ -452,7 +451,7 @@ func imageOf(stages [][]instruction) []instruction {
 	return last
 }
 
-// baseOf returns the image or stage that a stage begins with.
+// baseOf returns the base image or base stage of a stage.
 func baseOf(stage []instruction) string {
 	if from := withoutOptions(stage[0].words); len(from) > 0 {
 		return from[0].text
@@ -497,7 +496,7 @@ func copies(image []instruction) (sources []string) {
 	return sources
 }
 
-// command returns the words of the command of an instruction, and those that it gives to a shell.
+// command returns the words of the command of an instruction. A shell command is split into its words.
 func (i *instruction) command() (words []string) {
 	if i.keyword != "CMD" && i.keyword != "ENTRYPOINT" {
 		return nil
@@ -524,8 +523,7 @@ type word struct {
 
 var dockerKeyword = regexp.MustCompile(`^[A-Z]+$`)
 
-// lastStage returns the instructions of the last stage of a Dockerfile. It returns false if the file has parts that it
-// cannot tell apart.
+// lastStage returns the instructions of the last stage of a Dockerfile. It returns false if the file cannot be parsed.
 func lastStage(f *configfile.File) ([]instruction, bool) {
 	all := instructions(f)
 	if len(all) == 0 {
@@ -537,7 +535,7 @@ func lastStage(f *configfile.File) ([]instruction, bool) {
 // maxStages is the maximum number of stages of a Dockerfile.
 const maxStages = 100
 
-// instructions returns the instructions of a Dockerfile by stages, none if it has parts that are not read.
+// instructions returns the instructions of a Dockerfile by stage, or nil if the file cannot be parsed.
 func instructions(f *configfile.File) [][]instruction {
 	if bytes.Contains(f.Source, []byte("<<")) || bytes.Contains(f.Source, []byte("escape=`")) {
 		return nil
@@ -563,7 +561,7 @@ func instructions(f *configfile.File) [][]instruction {
 	return all
 }
 
-// read finds the words of an instruction in the text after its keyword.
+// read parses the words of an instruction after its keyword.
 func (i *instruction) read(text []byte) {
 	base := i.start + len(i.keyword)
 	var list []string
@@ -598,9 +596,9 @@ func (i *instruction) read(text []byte) {
 	}
 }
 
-// command returns the instruction of a stage that starts the program, and the name of the program, which is one of the
-// names. An entry point with such a name is the program, and CMD has its arguments. Other entry points start the
-// command in CMD, unless they name a program behind other words.
+// command returns the instruction of a stage that starts one of the named programs, and the name. If the entry point is
+// one of them, CMD has its arguments. Any other entry point is expected to run CMD, unless one of the names follows
+// other words in it.
 func command(stage []instruction, names ...string) (*instruction, word) {
 	var entry, cmd *instruction
 	for n := range stage {
@@ -630,7 +628,7 @@ func command(stage []instruction, names ...string) (*instruction, word) {
 	return nil, word{}
 }
 
-// before inserts lines before the instruction that starts the program of an image. It returns false if there is none.
+// before inserts lines before the instruction that starts the program of an image, and reports whether there is one.
 func (s *service) before(f *configfile.File, stage []instruction, lines ...string) (line int, ok bool) {
 	for _, i := range stage {
 		if i.keyword == "CMD" || i.keyword == "ENTRYPOINT" {
@@ -643,7 +641,7 @@ func (s *service) before(f *configfile.File, stage []instruction, lines ...strin
 	return 0, false
 }
 
-// stageOf returns the last stage of a Dockerfile, or leaves the file.
+// stageOf returns the last stage of a Dockerfile. If the file cannot be parsed, it adds a step.
 func (s *service) stageOf(f *configfile.File) ([]instruction, bool) {
 	stage, ok := lastStage(f)
 	if !ok {
@@ -652,16 +650,16 @@ func (s *service) stageOf(f *configfile.File) ([]instruction, bool) {
 	return stage, ok
 }
 
-// quoteOptions quotes options for a runtime as the value of a variable of an image, after those that its base or an
-// earlier line sets.
+// quoteOptions quotes runtime options as the value of a variable of an image. It keeps the options that the base image
+// or an earlier line sets, and appends to them.
 func quoteOptions(name, options string) string {
 	return `"$` + name + " " + strings.TrimPrefix(quoteDocker(options), `"`)
 }
 
-// setsVariable reports whether an image sets a variable to a value with a text.
+// setsVariable reports whether an image sets a variable to a value that contains a text.
 func setsVariable(f *configfile.File, name, text string) bool {
 	return slices.ContainsFunc(f.Environment, func(v configfile.Variable) bool { return v.Name == name && strings.Contains(v.Value, text) })
 }
 
-// mentions reports whether a file of a deployment has a text already.
+// mentions reports whether a deployment file contains a text.
 func mentions(f *configfile.File, text string) bool { return bytes.Contains(f.Source, []byte(text)) }

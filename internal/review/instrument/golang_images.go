@@ -33,8 +33,8 @@ var (
 	withoutC  = regexp.MustCompile(`CGO_ENABLED[= ]"?0`)
 )
 
-// goImages adjusts the images of a module to the change: the version of Go that compiles it, if the change raises that,
-// and the files that the images compile and copy.
+// goImages adjusts the images of a module to the change: the Go version, if the change raises it, and the files that the
+// images compile and copy.
 func (s *service) goImages(m *configfile.File, raised bool) {
 	images := s.dockerfiles(runtimeGo)
 	for _, f := range images {
@@ -54,7 +54,7 @@ func (s *service) goImages(m *configfile.File, raised bool) {
 	}
 }
 
-// near reports whether a directory is above the module or in it, and in no other one.
+// near reports whether a directory contains the module, or is in it and in no nested module.
 func (s *service) near(dir string) bool {
 	if dir == "." || strings.HasPrefix(s.dir, dir+"/") {
 		return true
@@ -67,7 +67,7 @@ func (s *service) near(dir string) bool {
 	return s.dir == "."
 }
 
-// goMinor is goRelease as a tag of an image.
+// goMinor is goRelease in the form of image tags.
 var goMinor = strings.TrimSuffix(goRelease, ".0")
 
 // goStage is a stage of an image with an older Go than goRelease.
@@ -78,8 +78,8 @@ type goStage struct {
 	last        bool
 }
 
-// olderStages returns the stages with an older Go than the added modules need, unless their Go downloads the one that
-// it needs.
+// olderStages returns the stages whose Go is older than the added modules require. It omits those that download the
+// required toolchain.
 func olderStages(f *configfile.File) (older []goStage) {
 	if mentions(f, "GOTOOLCHAIN=auto") {
 		return nil
@@ -99,8 +99,8 @@ func olderStages(f *configfile.File) (older []goStage) {
 	return older
 }
 
-// raiseImage raises the version of Go in an image, or leaves a step. The newer image may be of a newer Debian. A
-// program that needs its C library does not start in a later stage with an older one.
+// raiseImage raises the version of Go in an image, or adds a step. The newer image may have a newer Debian: a program
+// that is linked with its C library does not start in a later stage with an older one.
 func (s *service) raiseImage(f *configfile.File) {
 	for _, stage := range olderStages(f) {
 		line := lineOf(f.Source, stage.start)
@@ -143,12 +143,12 @@ func (s *service) compileSetup(f *configfile.File) {
 	}
 }
 
-// programs returns the files of the module whose paths end with a name.
+// programs returns the files of the module with a path that ends in name.
 func (s *service) programs(name string) []string {
 	return lists.Filter(s.paths(), func(file string) bool { return strings.HasSuffix("/"+file, path.Join("/", name)) })
 }
 
-// copyAdded adds a step for an image that copies single files or directories of the module, without the added ones.
+// copyAdded adds a step for an image that copies only parts of the module and lacks added files.
 func (s *service) copyAdded(f *configfile.File, m *configfile.File) {
 	sources, ok := copiedSources(f)
 	if !ok {
@@ -173,7 +173,7 @@ func (s *service) copyAdded(f *configfile.File, m *configfile.File) {
 	}
 }
 
-// addedTo returns the added files that an image needs, which has some of the changed ones.
+// addedTo returns the added files that the changed files of an image need. has reports whether the image has a file.
 func (s *service) addedTo(has func(name string) bool) (names []string) {
 	for _, name := range s.paths() {
 		if file := s.files[name]; file != nil && has(name) && bytes.Contains(file.After, []byte("/"+goHelperDir+`"`)) {
@@ -214,7 +214,7 @@ func copiedSources(f *configfile.File) (sources []string, ok bool) {
 	return sources, !mentions(f, "type=bind")
 }
 
-// copied reports whether a file or directory is among the sources of an image, itself or with a directory above it.
+// copied reports whether the sources of an image include a file or directory, or a directory above it.
 func copied(sources []string, name string) bool {
 	for name := range configfile.Above(name) {
 		if slices.ContainsFunc(sources, func(source string) bool {
@@ -227,7 +227,7 @@ func copied(sources []string, name string) bool {
 	return false
 }
 
-// below returns a path from a directory above it.
+// below returns a path relative to a directory above it.
 func below(dir, name string) string {
 	if dir == "." {
 		return name

@@ -46,17 +46,16 @@ type draft struct {
 
 func (p *plan) draft() draft { return draft{maps.Clone(p.files), len(p.patch.Steps)} }
 
-// discard drops the changes since a draft, which have to be of other files than those before, and their steps.
-// Boundaries that the change leaves stay.
+// discard drops the changes since a draft and their steps. The changes must be in other files than those before. Steps
+// about boundaries are kept.
 func (p *plan) discard(d draft) {
 	p.files = d.files
 	kept := slices.DeleteFunc(slices.Clone(p.patch.Steps[d.steps:]), func(s patch.Step) bool { return s.Boundary == patch.Boundary{} })
 	p.patch.Steps = append(p.patch.Steps[:d.steps], kept...)
 }
 
-// require adds modules to go.mod. Those that the module requires in a version that is new enough keep it. raised
-// reports whether the change needs a newer Go than the module has. blocked, if it is not "", says why the modules
-// cannot be added.
+// require adds modules to go.mod. A module that is required in a version new enough keeps it. raised reports whether the
+// change needs a newer Go than the module has. blocked, if it is not "", says why the modules cannot be added.
 func (s *service) require(m *configfile.File, modules []string) (raised bool, blocked string, err error) {
 	f, err := modfile.Parse(m.Path, m.Source, nil)
 	if err != nil {
@@ -158,8 +157,7 @@ func withVersions(modules []string) []string {
 	return lists.Map(modules, func(module string) string { return module + "@" + goVersion(module) })
 }
 
-// raiseWorkspace leaves the file of the workspace of a module if it is for an older Go than the modules that a change
-// adds.
+// raiseWorkspace adds a step if the Go version in the go.work file of a module is older than the added modules require.
 func (s *service) raiseWorkspace() {
 	for dir := range configfile.Above(s.dir) {
 		name := path.Join(dir, "go.work")
@@ -175,5 +173,5 @@ func (s *service) raiseWorkspace() {
 	}
 }
 
-// goVersion returns the version of a module that a change requires, "" if it is not known.
+// goVersion returns the version in which a change requires a module, or "" if unknown.
 func goVersion(module string) string { return cmp.Or(goVersions[module], goReleases[module]) }

@@ -27,14 +27,14 @@ const (
 	nodeHooks  = "@opentelemetry/instrumentation"
 )
 
-// nodeServers are the packages by which a service of Node.js is recognized.
+// nodeServers are packages that only services of Node.js depend on.
 var nodeServers = []string{
 	"express", "fastify", "koa", "@hapi/hapi", "@nestjs/core", "restify", "connect", "polka", "hono", "@grpc/grpc-js", "socket.io", "ws", "@apollo/server",
 	"apollo-server", "apollo-server-express", "apollo-server-fastify", "apollo-server-koa",
 	"kafkajs", "amqplib", "bull", "bullmq", "@aws-sdk/client-sqs", "pg", "mysql2", "mongodb", "mongoose", "redis", "ioredis",
 }
 
-// nodeSDKs set up an SDK. With one of them nothing is added, also if the code uses nodePackage with it.
+// nodeSDKs are packages that set up an SDK. A service with one of them is not changed, even if it also uses nodePackage.
 var nodeSDKs = []string{
 	"@opentelemetry/sdk-node", "@opentelemetry/sdk-trace-node", "@splunk/otel", "@vercel/otel", "@elastic/opentelemetry-node", "@honeycombio/opentelemetry-node",
 	"@azure/monitor-opentelemetry", "dd-trace", "elastic-apm-node", "newrelic", "@sentry/node",
@@ -118,7 +118,7 @@ func (s *service) npm(m *configfile.File) bool {
 		}
 	}
 	started, loads := false, false // by something that is found, and by something that loads the package
-	// The Dockerfiles whose images start the instrumentation, and those that do by NODE_OPTIONS.
+	// Dockerfiles whose images start the instrumentation, and those of them that use NODE_OPTIONS.
 	inImage, inOptions := map[string]bool{}, map[string]bool{}
 	for _, name := range npmStarts {
 		start := starts[name]
@@ -222,8 +222,8 @@ func (s *service) npm(m *configfile.File) bool {
 // nodeStays matches code of programs that run until they are stopped: servers, consumers, jobs.
 var nodeStays = regexp.MustCompile(`\b(createServer|createSecureServer|[lL]isten|[sS]erve|setInterval|setTimeout|[sS]ubscribe|[cC]onsume|schedule|watch)\s*\(|\b(while|for)\s*\(\s*(true|1|;\s*;)\s*\)|\.on\(|\bnew \w*(Server|Worker|Consumer|Socket|Cron\w*)\b`)
 
-// ends reports whether the code of the service is a script that ends by itself. Code that is not in the repository may
-// not be one.
+// ends reports whether the service is a script that exits by itself. It returns false if the repository has none of the
+// service's code.
 func (s *service) ends() (found bool) {
 	for _, text := range s.code() {
 		if nodeStays.Match(text) {
@@ -235,14 +235,14 @@ func (s *service) ends() (found bool) {
 }
 
 var (
-	// installsNode matches a command that installs the packages of the manifest in its directory, elsewhere one that
-	// does so in another.
+	// installsNode matches a command that installs the packages of a manifest. elsewhere matches options that make it
+	// install them in another directory.
 	installsNode = regexp.MustCompile(`^((then|else|do|[A-Z_]+=\S*) )*((npm|pnpm) (ci|i|install)\b|yarn( install)?( -|$)|bun (i|install)\b)`)
 	elsewhere    = regexp.MustCompile(` (-g|--global|--prefix|-C|--dir|--cwd)\b`)
 	separators   = regexp.MustCompile(`&&|;|\|\|`)
 )
 
-// installsOther reports whether an image has nothing of the project, but a program that npm installs.
+// installsOther reports whether an image copies no files of the project and only runs a program that npm installs.
 func installsOther(f *configfile.File) bool {
 	stages := instructions(f)
 	has := func(matches func(i instruction) bool) bool {
@@ -258,7 +258,7 @@ type nodeImage struct {
 	manifests, packages map[string]bool
 }
 
-// maxDirectories bounds the directories of an image that are looked at.
+// maxDirectories limits the directories of an image that are tracked.
 const maxDirectories = 100
 
 // installed reports whether an image has the packages of a manifest in its working directory, where Node.js finds them.
@@ -342,8 +342,8 @@ func (m *nodeImage) copy(source, dest, service string, staged bool, packages map
 // wrappers start the program that follows them.
 var wrappers = []string{"sh", "bash", "-c", "-lc", "exec", "dumb-init", "tini", "--", "-g", "cross-env"}
 
-// startsNode reports whether an image starts Node.js or a script of the manifest. An entry point of another program
-// starts the command.
+// startsNode reports whether an image starts Node.js or a script of the manifest. If the entry point is another
+// program, it is expected to run CMD.
 func startsNode(stage []instruction, scripts map[string]string) bool {
 	starts := map[string]bool{} // by instruction; the last one counts
 	for _, i := range stage {
@@ -371,8 +371,7 @@ func commandOf(f *configfile.File) string {
 	return strings.Join(words, " ")
 }
 
-// nodePackages returns the dependencies that the program needs, those of a program of ES modules too. It returns false
-// if they cannot be added.
+// nodePackages returns the dependencies to add, with those for ES modules. It returns false if they cannot be added.
 func (s *service) nodePackages(m *configfile.File, modules bool) (add []string, ok bool) {
 	api, auto, hooks := nodeAPI20, nodeAuto20, nodeHooks20
 	runtime, says := m.RuntimeVersion, "the manifest allows "
@@ -401,16 +400,17 @@ func (s *service) nodePackages(m *configfile.File, modules bool) (add []string, 
 	return add, true
 }
 
-// lock is a file with the versions that are installed, and the command that updates it.
+// lock is a lock file and the command that updates it.
 type lock struct{ file, command string }
 
-// The members of a workspace, in the manifest of its root.
+// Declarations of a workspace in the manifest of its root.
 var (
 	nodeWorkspace   = regexp.MustCompile(`"workspaces"\s*:`)
 	pythonWorkspace = regexp.MustCompile(`(?m)^\[tool\.uv\.workspace\]`)
 )
 
-// locks leaves the lock files of the service: those in its directory, otherwise those in the root of its workspace.
+// locks adds steps to update the lock files of the service: those in its directory, or else in the root of its
+// workspace.
 func (s *service) locks(workspace *regexp.Regexp, locks []lock) {
 	for dir := range configfile.Above(s.dir) {
 		found := false
@@ -430,8 +430,8 @@ func (s *service) locks(workspace *regexp.Regexp, locks []lock) {
 	}
 }
 
-// moves leaves those of the dependencies that a manifest has for development only, and reports whether there are any.
-// npm does not install them for the program, even if the manifest names them twice.
+// moves adds a step for each new dependency that a manifest already has as a development dependency, and reports whether
+// there are any. npm omits such a dependency in production, even if "dependencies" names it too.
 func (s *service) moves(m *configfile.File, entries []string) bool {
 	found := false
 	for _, d := range m.Dependencies {
@@ -449,8 +449,7 @@ func installed(m *configfile.File) []configfile.Dependency {
 	return lists.Filter(m.Dependencies, func(d configfile.Dependency) bool { return ok && !d.Development && d.Start > from })
 }
 
-// addDependencies adds lines to the dependencies of package.json, in the order of names. Those that it has stay as they
-// are.
+// addDependencies adds entries to the dependencies of package.json, sorted by name. Existing entries are not changed.
 func (s *service) addDependencies(m *configfile.File, entries ...string) bool {
 	before := installed(m)
 	if len(before) == 0 {
@@ -480,7 +479,7 @@ func (s *service) addDependencies(m *configfile.File, entries ...string) bool {
 	return true
 }
 
-// member returns the range of a value of a JSON object, by the names of members that lead to it.
+// member returns the range of the value at a path of member names in a JSON object.
 func member(source []byte, names ...string) (start, end int, ok bool) {
 	d := json.NewDecoder(bytes.NewReader(source))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
@@ -533,7 +532,7 @@ func newline(source []byte) string {
 
 var number = regexp.MustCompile(`\d+`)
 
-// firstNumber returns the first number of a version or a range of versions, 0 if it has none.
+// firstNumber returns the first number in a version or version range, or 0.
 func firstNumber(version string) int {
 	n, err := strconv.Atoi(number.FindString(version))
 	if err != nil {

@@ -33,7 +33,7 @@ var pythonModules = map[string]*regexp.Regexp{
 	"urllib":  regexp.MustCompile(`(?m)^\s*(import\s+urllib\.request|from\s+urllib(\.request\s+import|\s+import\s+[^\n]*\brequest))\b`),
 }
 
-// pythonServers are the packages by which a service is recognized.
+// pythonServers are packages that only services depend on.
 var pythonServers = []string{
 	"aiohttp", "celery", "django", "falcon", "fastapi", "flask", "grpcio", "gunicorn", "hypercorn", "pyramid", "sanic", "starlette", "tornado", "uvicorn", "uwsgi",
 	"aio-pika", "aiokafka", "apscheduler", "bottle", "confluent-kafka", "dramatiq", "google-cloud-pubsub", "huey", "kafka-python", "litestar", "nats-py", "paho-mqtt", "pika",
@@ -42,7 +42,7 @@ var pythonServers = []string{
 
 var pythonSDKs = []string{"opentelemetry-sdk", "azure-monitor-opentelemetry", "splunk-opentelemetry", "elastic-opentelemetry", "aws-opentelemetry-distro", "logfire", "ddtrace", "elastic-apm", "newrelic", "sentry-sdk"}
 
-// pythonCommands start a program that `opentelemetry-instrument` can start.
+// pythonCommands match the commands that `opentelemetry-instrument` can wrap.
 var pythonCommands = []string{"python", "python3", "gunicorn", "uvicorn", "hypercorn", "flask", "celery", "fastapi", "waitress-serve"}
 
 const pythonInstrument = "opentelemetry-instrument"
@@ -151,8 +151,8 @@ func withoutPrograms(f *configfile.File) bool {
 		})
 }
 
-// startPython instruments a container that starts another program than its image, or the same one with other arguments.
-// It returns the variables that the container needs, and whether the file starts the program.
+// startPython instruments a container that overrides the command of its image. It returns the variables that the
+// container needs, and reports whether the command starts the program.
 func (s *service) startPython(f *configfile.File, container *yaml.Node, images []*configfile.File, django bool, settings string) (add []variable, ok bool) {
 	started, entry := overridden(f, container)
 	if started == nil {
@@ -191,8 +191,8 @@ func (s *service) startPython(f *configfile.File, container *yaml.Node, images [
 	return add, true
 }
 
-// djangoVariable names the module with the settings of Django. The instrumentation reads them before the program
-// starts. Without the variable, it configures empty settings, with which the program does not work.
+// djangoVariable is the variable with the settings module of Django. The instrumentation reads the settings before the
+// program starts. Without the variable it configures empty settings, and the program fails.
 const (
 	djangoVariable = "DJANGO_SETTINGS_MODULE"
 	djangoStep     = " and with `" + djangoVariable + "` in its environment: the instrumentation of Django reads it before the program sets it"
@@ -201,7 +201,7 @@ const (
 // djangoModule matches the place where a program names its settings.
 var djangoModule = regexp.MustCompile(djangoVariable + `["'](?:\s*,|\]\s*=)\s*["']([A-Za-z_][\w.]*)["']`)
 
-// djangoSettings returns the module of the settings that all programs of the service name, otherwise "".
+// djangoSettings returns the settings module if all programs of the service name the same one, otherwise "".
 func (s *service) djangoSettings() (module string) {
 	for _, text := range s.code() {
 		for _, m := range djangoModule.FindAllSubmatch(text, -1) {
@@ -227,10 +227,10 @@ func (s *service) standardLibrary() (modules []string) {
 	return modules
 }
 
-// compiledBy matches the command that wrote a file with all dependencies, which the file names in its first lines.
+// compiledBy matches the header of a requirements file that a tool compiled, with the command to compile it again.
 var compiledBy = regexp.MustCompile(`\A(?:#[^\n]*\n){0,5}#[ \t]+((?:uv (?:pip compile|export)|pip-compile|poetry export)\b[ \w./=:,@-]*)\r?\n`)
 
-// addPython adds the dependencies to the first manifest that has any.
+// addPython adds the dependencies to the first manifest that lists dependencies.
 func (s *service) addPython() bool {
 	add := []string{pythonDistro, "opentelemetry-exporter-otlp"}
 	var m *configfile.File

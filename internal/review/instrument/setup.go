@@ -27,8 +27,8 @@ type place struct {
 	line int
 }
 
-// setUpIn returns the place in the code that sets up the SDK, of the service or of a project that it uses. It returns
-// "" if there is none.
+// setUpIn returns the place where the service, or a project that it uses, sets up the SDK. It returns "" if there is
+// none.
 func (s *service) setUpIn() (file string, line int) {
 	for _, at := range append([]*service{s}, s.used()...) {
 		if found := at.ownSetUp(); found.file != "" && (at == s || s.starts(at)) {
@@ -38,7 +38,7 @@ func (s *service) setUpIn() (file string, line int) {
 	return "", 0
 }
 
-// ownSetUp returns the place in the code of the service itself that sets up the SDK.
+// ownSetUp returns the place in the service's own code that sets up the SDK.
 func (s *service) ownSetUp() place {
 	if s.setUps == nil {
 		s.setUps = &place{}
@@ -61,8 +61,8 @@ type sdkStart struct {
 	calls map[configfile.Project]bool // whether the code of a project names one of them
 }
 
-// starts reports whether a program of the service may start the SDK of a package that it uses. It does not if only
-// functions and classes set up the SDK that neither the service nor one of the packages names.
+// starts reports whether a program of the service may start the SDK that a used package sets up. It returns false if
+// only functions and classes set up the SDK, and neither the service nor a package refers to them.
 func (s *service) starts(at *service) bool {
 	names := at.startedBy()
 	return len(names) == 0 || slices.ContainsFunc(append([]*service{s}, s.used()...), func(by *service) bool {
@@ -75,7 +75,7 @@ func (s *service) starts(at *service) bool {
 	})
 }
 
-// startedBy returns the functions and classes of the service that set up the SDK.
+// startedBy returns the functions and classes that set up the SDK.
 func (s *service) startedBy() []string {
 	if s.start != nil {
 		return s.start.names
@@ -119,7 +119,7 @@ func (s *service) startedBy() []string {
 	return names
 }
 
-// names reports whether the code of the service names one of the functions and classes outside of their declarations.
+// names reports whether the code refers to one of the functions and classes outside of their declarations.
 func (s *service) names(declarations []string) bool {
 	for name, text := range s.code() {
 		has := func(after string) bool {
@@ -145,8 +145,8 @@ func (s *service) names(declarations []string) bool {
 	return false
 }
 
-// declaration returns the name of the function or class of the module that contains a node. It returns "" if the node
-// runs with the module, or in something that other code can call without this name.
+// declaration returns the name of the top-level function or class that contains a node. It returns "" if the node runs
+// when the module is loaded, or in code that can be called without this name.
 func declaration(f *syntax.File, n *syntax.Node) string {
 	var outer *syntax.Node
 	called := false

@@ -27,12 +27,12 @@ type source struct {
 	uses *instrumentation.Uses
 }
 
-// ecosystems have the manifests of the projects in a language.
+// ecosystems maps a language to the ecosystem of its manifests.
 var ecosystems = map[syntax.Language]string{
 	syntax.Go: configfile.Go, syntax.JavaScript: configfile.NPM, syntax.TypeScript: configfile.NPM, syntax.Python: configfile.PyPI, syntax.Java: configfile.Maven,
 }
 
-// Limits of the handlers, consumers and calls of one file and of one service that are changed. A step lists the rest.
+// Maximum number of handlers, consumers and calls changed in a file and in a service. A step lists the rest.
 const (
 	maxFileBoundaries    = 100
 	maxServiceBoundaries = 500
@@ -55,7 +55,7 @@ var (
 	pythonImport = regexp.MustCompile(`(?m)^[ \t]*(?:from[ \t]+([A-Za-z_][\w.]*)[ \t]+import[ \t]+\(?[ \t]*(\w+)|import[ \t]+([A-Za-z_][\w.]*))`)
 )
 
-// imports returns the imports of the code of a project that may be of another one.
+// imports returns the imports of a project that may refer to another project.
 func (p *plan) imports(of configfile.Project) (all []configfile.Import) {
 	s := &service{plan: p, dir: of.Dir, manifests: []*configfile.File{{Ecosystem: of.Ecosystem}}}
 	for name, text := range s.code() {
@@ -101,7 +101,7 @@ func (s *service) code() iter.Seq2[string, []byte] {
 	}
 }
 
-// notCode matches files that are not code of a running service.
+// notCode matches files that a running service does not contain, such as tests.
 var notCode = regexp.MustCompile(`(?i)(^|/)(tests?|__tests__|spec|e2e|mocks?|__mocks__|fixtures?|testdata|examples?|scripts?|migrations?|bench(marks)?)/|[._-](test|spec|stories|d)\.[cm]?[jt]sx?$|(^|/)(test_[^/]*|[^/]*_test|conftest)\.py$|[^/]Tests?\.java$|\.min\.js$`)
 
 // javaSources is the directory of the code of a project in Java. The directories below it are packages, such as
