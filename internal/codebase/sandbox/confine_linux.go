@@ -42,7 +42,10 @@ func restrictLimits() error {
 // auditArch maps each GOARCH that restrictCalls supports to its audit architecture.
 var auditArch = map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}
 
-const x32 = 0x40000000 // bit of the system calls of another ABI of amd64
+const (
+	x32        = 0x40000000 // bit of the system calls of another ABI of amd64
+	ioprioUser = 3          // IOPRIO_WHO_USER
+)
 
 // deniedCalls are the system calls that namespaces and limits do not cover, by the error that makes programs do without.
 var deniedCalls = map[syscall.Errno][]uint32{
@@ -60,6 +63,10 @@ var deniedCalls = map[syscall.Errno][]uint32{
 	// The file system in memory does not count access lists of 100 KB.
 	unix.EOPNOTSUPP: {unix.SYS_FSETXATTR, unix.SYS_LSETXATTR, unix.SYS_SETXATTR, unix.SYS_SETXATTRAT},
 }
+
+// ownCalls are the system calls that processes may use for themselves only, which is process 0. Others, such as the first
+// process of the container, have the same user.
+var ownCalls = []uint32{unix.SYS_PRLIMIT64, unix.SYS_SCHED_SETAFFINITY, unix.SYS_SCHED_SETATTR, unix.SYS_SCHED_SETPARAM, unix.SYS_SCHED_SETSCHEDULER}
 
 // families are the socket families that belong to a network namespace. Sockets of a virtual machine (AF_VSOCK) do not.
 var families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
@@ -111,6 +118,23 @@ func restrictCalls() error {
 		for _, call := range calls {
 			program = on(program, call, deny(errno))
 		}
+	}
+	for _, call := range ownCalls {
+		program = on(program, call,
+			loadArgument(0),
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 1},
+			deny(unix.EPERM),
+			allow)
+	}
+	// A priority is that of a process, a group or a user, as the first argument says. The container has one user.
+	for call, user := range map[uint32]uint32{unix.SYS_SETPRIORITY: unix.PRIO_USER, unix.SYS_IOPRIO_SET: ioprioUser} {
+		program = on(program, call,
+			loadArgument(0),
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: user, SkipTrue: 2},
+			loadArgument(1),
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 1},
+			deny(unix.EPERM),
+			allow)
 	}
 	program = on(program, unix.SYS_MMAP,
 		loadArgument(3),

@@ -441,7 +441,8 @@ func TestMachine(t *testing.T) {
 	s := initSpec{Memory: 1000 * tib, Objects: 1 * tib} // more than the processes of this machine have
 	require.Empty(t, s.exceededMemory(machine{objects: 1}, machine{total: gib, available: gib, objects: 1 * tib}))
 	require.Equal(t, "memory of the machine", s.exceededMemory(m, m))
-	require.Equal(t, "memory", s.exceededMemory(machine{}, machine{objects: 1001*tib + 1}))
+	require.Equal(t, "memory of the machine", s.exceededMemory(m, machine{}), "it cannot be read")
+	require.Equal(t, "memory", s.exceededMemory(machine{}, machine{total: gib, available: gib, objects: 1001*tib + 1}))
 	s.Watches = 1
 	require.Empty(t, s.exceededMemory(machine{objects: 1}, machine{total: gib, available: gib, objects: 2}))
 	require.Equal(t, "memory", s.exceededMemory(machine{objects: 1}, machine{total: gib, available: gib, objects: 3}))

@@ -302,6 +302,8 @@ func calls([]string) {
 	_, _ = unix.Write(pipes[0][1], []byte("text"))
 	file, _ := os.Create("/tmp/calls")
 	_, _ = file.WriteString("text")
+	var processors unix.CPUSet
+	_ = unix.SchedGetaffinity(0, &processors)
 	for what, call := range map[string]func() error{
 		"vsock":   func() error { _, err := unix.Socket(unix.AF_VSOCK, unix.SOCK_STREAM, 0); return err },
 		"packet":  func() error { _, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW, 0); return err },
@@ -375,6 +377,25 @@ func calls([]string) {
 			if after, _ := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF); after == before {
 				return errors.New("it has no effect")
 			}
+			return nil
+		},
+		"limit of init":    func() error { return unix.Prlimit(1, unix.RLIMIT_NOFILE, new(unix.Rlimit), nil) },
+		"affinity of init": func() error { return unix.SchedSetaffinity(1, &processors) },
+		"policy of init": func() error {
+			return raw(unix.SYS_SCHED_SETSCHEDULER, 1, unix.SCHED_IDLE, uintptr(unsafe.Pointer(new(int64))))
+		},
+		"parameter of init":    func() error { return raw(unix.SYS_SCHED_SETPARAM, 1, uintptr(unsafe.Pointer(new(int64)))) },
+		"attributes of init":   func() error { return unix.SchedSetAttr(1, &unix.SchedAttr{Size: unix.SizeofSchedAttr}, 0) },
+		"priority of init":     func() error { return unix.Setpriority(unix.PRIO_PROCESS, 1, 19) },
+		"priority of the user": func() error { return unix.Setpriority(unix.PRIO_USER, 0, 19) },
+		"input of init":        func() error { return raw(unix.SYS_IOPRIO_SET, 1, 1, 3<<13) },
+		"input of the user":    func() error { return raw(unix.SYS_IOPRIO_SET, ioprioUser, 0, 3<<13) },
+		"calls of this process": func() error {
+			err := errors.Join(unix.SchedSetaffinity(0, &processors), unix.Setpriority(unix.PRIO_PROCESS, 0, 19), raw(unix.SYS_IOPRIO_SET, 1, 0, 3<<13))
+			if err == nil {
+				return errors.New("programs expect to succeed")
+			}
+			fmt.Println(err)
 			return nil
 		},
 		"uring": func() error {

@@ -246,6 +246,8 @@ func (s *initSpec) exceeded(before machine) string {
 func (s *initSpec) exceededMemory(before, now machine) string {
 	switch grown := now.objects - before.objects; {
 	case s.Memory <= 0:
+	case now.total == 0:
+		return "memory of the machine" // unknown
 	case s.Watches > 0 && grown > s.Watches:
 		return "memory"
 	case memory(s.Memory/8)+max(0, grown-s.Objects) > s.Memory:
