@@ -42,6 +42,8 @@ type Owned interface {
 	Facts
 	// Organization returns the id of the organization.
 	Organization() string
+	// First reports whether the facts are queued before the requests of the organization.
+	First() bool
 }
 
 // Journal keeps the in-memory state consistent with the store. Its methods are called from one goroutine, in the
@@ -202,7 +204,11 @@ func (c *Committer) enqueue(s *submission) error {
 		return assay.Errorf(assay.CodeUnavailable, "shutting down")
 	}
 	c.recent.Note(s.organization())
-	evicted, ok := c.queue.Push(s.organization(), s, s.rows)
+	push := c.queue.Push
+	if o, ok := s.facts.(Owned); ok && o.First() {
+		push = c.queue.PushFirst
+	}
+	evicted, ok := push(s.organization(), s, s.rows)
 	for _, e := range evicted {
 		e.result <- result{err: errFull()}
 	}

@@ -478,6 +478,56 @@ func TestTurns(t *testing.T) {
 	})
 }
 
+// verdicts are facts without a request.
+type verdicts struct {
+	fact
+	first bool
+}
+
+func (verdicts) Organization() string { return "greedy" }
+
+func (v verdicts) First() bool { return v.first }
+
+// TestFirst: verdicts do not wait for the queued requests of their organization, and other facts without a request do.
+func TestFirst(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			const requests, each = 60, 200
+			committed, before := 0, -1
+			m := &memory{perRow: time.Millisecond, fail: func(requests []delta.Request, d *delta.Delta) error {
+				if d.Organization("o").Service(assay.ServiceKey{Name: "verdicts"}).Usage != nil {
+					before = committed
+				}
+				committed += len(requests)
+				return nil
+			}}
+			c := committer(m, func(c *Config) { c.Timeout = time.Hour })
+			defer c.Close()
+			var wg sync.WaitGroup
+			submit := func(organization string, n, rows int) {
+				wg.Go(func() {
+					r := request(n)
+					r.OrganizationID = organization
+					_, err := c.Submit(t.Context(), r, fact{name: organization, claims: rows})
+					require.NoError(t, err)
+				})
+			}
+			submit("quiet", 0, 1)
+			submit("greedy", 0, 1)
+			wg.Wait()
+			for i := range requests {
+				submit("greedy", 1+i, each)
+			}
+			synctest.Wait()
+			_, err := c.Submit(t.Context(), nil, verdicts{fact{name: "verdicts", claims: each}, first})
+			require.NoError(t, err)
+			wg.Wait()
+			require.Equal(t, 2+requests, committed)
+			require.Equal(t, first, before < requests/2, "%d requests were committed before", before)
+		})
+	}
+}
+
 // TestLightOrganizations: an organization with few queued rows is in a transaction without those with many, and before
 // theirs.
 func TestLightOrganizations(t *testing.T) {

@@ -199,3 +199,6 @@ func (f detached) Rows() int { return partRows }
 
 // Organization implements commit.Owned.
 func (f detached) Organization() string { return f.organization }
+
+// First implements commit.Owned.
+func (f detached) First() bool { return false }

@@ -94,6 +94,10 @@ func (c *closing) Rows() int { return c.piece.Rows() + c.piece.Traces()/tracesPe
 // Organization implements commit.Owned.
 func (c *closing) Organization() string { return c.piece.Organization() }
 
+// First implements commit.Owned: closeTraces waits for the verdicts of all organizations, so those of one organization
+// must not wait for its requests.
+func (c *closing) First() bool { return true }
+
 // housekeeping is a transaction that only updates the journal.
 type housekeeping struct{}
 

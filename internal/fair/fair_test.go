@@ -307,6 +307,13 @@ func TestQueue(t *testing.T) {
 	push(t, q, "b", 12, 1)
 	<-q.Ready()
 	require.Equal(t, []int{2, 12, 3}, q.Take(100))
+	push(t, q, "a", 1, 1)
+	push(t, q, "b", 10, 1)
+	evicted, ok := q.PushFirst("a", 0, 1)
+	require.True(t, ok)
+	require.Empty(t, evicted)
+	<-q.Ready()
+	require.Equal(t, []int{0, 10, 1}, q.Take(100))
 	empty(t, q)
 	require.Empty(t, q.Ready())
 }

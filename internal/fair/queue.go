@@ -8,7 +8,7 @@ import (
 )
 
 // Queue holds items of keys for one consumer. The consumer receives items of the keys in turn, and the items of a key
-// in order. Items have weights, and the queue is limited in both items and weight; see Shares. It is safe for
+// in the order of the queue. Items have weights, and the queue is limited in both items and weight; see Shares. It is safe for
 // concurrent use.
 //
 // The empty key is for the consumer's own items. It takes turns with the other keys, but its items are neither
@@ -46,6 +46,15 @@ func NewQueue[T comparable](n, weight int) *Queue[T] {
 // Push adds an item and reports whether there was room for it. If the queue is full, the newest items of the key that
 // holds most are evicted and returned. An item heavier than the limit of the queue needs an empty queue.
 func (q *Queue[T]) Push(key string, item T, weight int) (evicted []T, ok bool) {
+	return q.push(key, item, weight, false)
+}
+
+// PushFirst is Push, but adds the item before the other items of the key.
+func (q *Queue[T]) PushFirst(key string, item T, weight int) (evicted []T, ok bool) {
+	return q.push(key, item, weight, true)
+}
+
+func (q *Queue[T]) push(key string, item T, weight int, first bool) (evicted []T, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if evicted, ok = q.makeRoom(key, q.charge(weight)); !ok {
@@ -57,7 +66,11 @@ func (q *Queue[T]) Push(key string, item T, weight int) (evicted []T, ok bool) {
 		q.keys[key] = k
 		q.order = append(q.order, k)
 	}
-	k.list = append(k.list, weighed[T]{item, weight})
+	at := len(k.list)
+	if first {
+		at = 0
+	}
+	k.list = slices.Insert(k.list, at, weighed[T]{item, weight})
 	q.account(k, 1, weight)
 	q.wake()
 	return evicted, true
