@@ -13,16 +13,20 @@ import (
 )
 
 // LeaseNames implements lease.Store.
-func (s *Store) LeaseNames(ctx context.Context, prefix string) (names []string, err error) {
-	err = s.read(ctx, ownWork, "list leases", func(b *pgx.Batch) {
+func (s *Store) LeaseNames(ctx context.Context, prefix string) ([]string, error) {
+	var names []string
+	err := s.read(ctx, ownWork, "list leases", func(b *pgx.Batch) {
 		b.Queue(`SELECT name FROM leases, (SELECT coalesce($2::bigint, `+serverMicros+`) AS now) AS c
 			WHERE starts_with(name, $1) AND expires_at > now AND expires_at <= now + $3::bigint ORDER BY name`,
-			prefix, s.injectedNow(), delta.MaxLease.Microseconds()).Query(func(rows pgx.Rows) error {
+			prefix, s.injectedNow(), delta.MaxLease.Microseconds()).Query(func(rows pgx.Rows) (err error) {
 			names, err = pgx.CollectRows(rows, pgx.RowTo[string])
 			return err
 		})
 	})
-	return names, err
+	if err != nil {
+		return nil, err
+	}
+	return names, nil
 }
 
 // holdLeases finds the leases that their holders hold, and locks them until the

@@ -27,7 +27,7 @@ func (q *Queries) APIKeyPrefix(ctx context.Context, given string) (string, error
 		_, err := get(ctx, tx, []any{&prefix}, `SELECT value FROM settings WHERE name = $1`, name)
 		return err
 	})
-	return prefix, err
+	return result(prefix, err)
 }
 
 // liveAPIKey returns the condition that an API key k is live at a time.
@@ -117,7 +117,7 @@ func (q *Queries) FindAPIKeyPage(ctx context.Context, organizationID string, now
 		b.Query(collect(&found.Keys, scanAPIKey),
 			selectAPIKeys+`WHERE o.id = $1 ORDER BY `+live+` DESC, k.created_at DESC, k.id DESC LIMIT $3 OFFSET $4`, org, at, page.Limit, page.Offset)
 	})
-	return found, err
+	return result(found, err)
 }
 
 // RevokeAPIKey implements assay.APIKeyStore.

@@ -208,7 +208,7 @@ func (q *Queries) ServiceClaims(ctx context.Context, organizationID, serviceID s
 	if err == nil && svc == 0 {
 		err = errNoService()
 	}
-	return counts, err
+	return result(counts, err)
 }
 
 // countClaims counts the keys that a service claims under a rule since a bucket, and how
@@ -258,5 +258,5 @@ func (q *Queries) KnownMetricNames(ctx context.Context, organizationID string) (
 				SELECT `+q.sql.JSONList(`DISTINCT c.key`)+` FROM claims c WHERE c.svc = s.svc AND c.rule = $1 AND c.key_high <> 0)
 			FROM services s WHERE s.org = (SELECT org FROM organizations WHERE id = $2)`, int64(codec.RuleNumber(catalog.MetricNames)), ID(organizationID))
 	})
-	return names, err
+	return result(names, err)
 }

@@ -108,7 +108,7 @@ func one[T any](ctx context.Context, q *Queries, pool connpool.Pool, operation s
 	if err == nil && !exists {
 		err = missing()
 	}
-	return found, err
+	return result(found, err)
 }
 
 // list returns the rows that a statement finds.
@@ -118,7 +118,22 @@ func list[T any](ctx context.Context, q *Queries, pool connpool.Pool, operation 
 		found = nil
 		b.Query(collect(&found, scan), sql, args...)
 	})
-	return found, err
+	return result(found, err)
+}
+
+// result returns v, or the zero value with an error.
+func result[T any](v T, err error) (T, error) {
+	if err != nil {
+		v = *new(T)
+	}
+	return v, err
+}
+
+// pair is result for two values.
+func pair[T, U any](v T, w U, err error) (T, U, error) {
+	v, _ = result(v, err)
+	w, _ = result(w, err)
+	return v, w, err
 }
 
 // collect appends each row to a list.

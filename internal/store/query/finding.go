@@ -179,7 +179,7 @@ func (q *Queries) Findings(ctx context.Context, organizationID string, f assay.F
 			keys := `SELECT f.repo, f.id FROM ` + c.from + where + findingOrder(part.Reversed) + limited.pageOf(part)
 			b.Query(collect(&page, scanFinding), selectFinding+`(`+keys+`) AS p JOIN code_findings f ON f.repo = p.repo AND f.id = p.id`+joinFinding+findingOrder(false), limited.args...)
 		})
-	return page, total, err
+	return pair(page, total, err)
 }
 
 // CountFindings implements assay.CodebaseStore.
@@ -197,7 +197,7 @@ func (q *Queries) CountFindings(ctx context.Context, organizationID string) (sev
 			return f, r.Scan((*Text)(&f.Value), &f.Count)
 		}), `SELECT category, `+counts+`category ORDER BY category`, ID(organizationID))
 	})
-	return severityCounts, categories, err
+	return pair(severityCounts, categories, err)
 }
 
 // countFindings counts the findings of a repository again.

@@ -182,8 +182,6 @@ func (q *Queries) FindInsights(ctx context.Context, f assay.InsightFilter) ([]*a
 			b.Query(collect(&found, scanInsight), q.selectInsights(q.sql.IDs(`$1`, `p`)+` CROSS JOIN `)+`WHERE i.id = p.value ORDER BY p.key`, ids)
 		})
 	}
-	if err := q.engine.View(ctx, connpool.Pages, "list insights", steps...); err != nil {
-		return nil, 0, err
-	}
-	return found, total, nil
+	err = q.engine.View(ctx, connpool.Pages, "list insights", steps...)
+	return pair(found, total, err)
 }

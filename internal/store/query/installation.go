@@ -114,7 +114,7 @@ func (q *Queries) ReplaceCredential(ctx context.Context, organizationID, id stri
 		replaced = n > 0
 		return err
 	})
-	return replaced, err
+	return result(replaced, err)
 }
 
 // DeleteInstallation implements assay.CodebaseStore.

@@ -30,5 +30,5 @@ func (q *Queries) SpendModel(ctx context.Context, organizationID string, at time
 			org, day, usage.Tokens, usage.Cost, tokens-max(usage.Tokens, 0), cost-max(usage.Cost, 0))
 		return err
 	})
-	return n == 1 && err == nil, err
+	return result(n == 1, err)
 }

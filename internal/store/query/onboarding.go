@@ -66,10 +66,7 @@ func (q *Queries) TakeOnboardingState(ctx context.Context, hash [32]byte, now ti
 		// Another transaction may have deleted it since.
 		return change(ctx, tx, errNoState, `DELETE FROM onboarding_states WHERE hash = $1`, hash[:])
 	})
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
+	return result(s, err)
 }
 
 // CompleteOnboarding implements assay.CodebaseStore.
@@ -86,7 +83,7 @@ func (q *Queries) CompleteOnboarding(ctx context.Context, organizationID string,
 		n, err = q.activate(ctx, tx, org, ids, true, limit)
 		return err
 	})
-	return n, err
+	return result(n, err)
 }
 
 // Onboarding implements assay.CodebaseStore.

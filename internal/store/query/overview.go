@@ -45,7 +45,7 @@ func (q *Queries) FindScoreGroups(ctx context.Context, organizationID string) ([
 				WHERE i.org = $1 AND i.status = 3 AND s.score IS NOT NULL
 					AND `+q.sql.InSelect(`i.rule`, `SELECT rule FROM insight_counts WHERE org = $1 AND status = 3 AND n > 0`), org)
 		})
-	return groups.All(), err
+	return result(groups.All(), err)
 }
 
 // FindInsightTypeCounts implements assay.OverviewStore.

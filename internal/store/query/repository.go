@@ -144,7 +144,7 @@ func (q *Queries) findRepositories(ctx context.Context, operation, where string,
 	err := q.engine.View(ctx, connpool.Pages, operation,
 		func(b *Batch) { rr.read(b, where, args...) },
 		func(b *Batch) { rr.count(q, b) })
-	return rr.found, err
+	return result(rr.found, err)
 }
 
 // Repositories implements assay.CodebaseStore.
@@ -190,7 +190,7 @@ func (q *Queries) ActivateRepositories(ctx context.Context, organizationID strin
 		n, err = q.activate(ctx, tx, org, ids, active, limit)
 		return err
 	})
-	return n, err
+	return result(n, err)
 }
 
 // activate changes repositories of an organization that the transaction has locked.

@@ -121,10 +121,7 @@ func (q *Queries) ScheduleRun(ctx context.Context, r *assay.Run) (scheduled *ass
 		}
 		return q.conflict(tx.Send(ctx, b), "a run with this id exists")
 	})
-	if err = cmp.Or(err, refused); err != nil {
-		return nil, false, err
-	}
-	return scheduled, created, nil
+	return pair(scheduled, created, cmp.Or(err, refused))
 }
 
 // CancelRun implements assay.CodebaseStore.
@@ -168,7 +165,7 @@ func (q *Queries) Runs(ctx context.Context, organizationID string, f assay.RunFi
 		b.Query(func(r Row) error { return r.Scan(&total) }, `SELECT count(*) FROM runs r`+where, args...)
 		b.Query(collect(&page, scanRun), selectRuns+`WHERE `+q.sql.InSelect(`r.run`, `SELECT r.run FROM runs r`+where+` ORDER BY r.run DESC`+limit)+` ORDER BY r.run DESC`, c.args...)
 	})
-	return page, total, err
+	return pair(page, total, err)
 }
 
 // RunEvents implements assay.CodebaseStore.
@@ -189,8 +186,8 @@ func (q *Queries) RunEvents(ctx context.Context, organizationID, runID string, a
 		}), `SELECT seq, at, name, message, phase, transition, payload FROM run_events WHERE run = (SELECT r.run`+ofOrg+`) AND seq > $3 ORDER BY seq LIMIT CAST($4 AS bigint)`,
 			ID(runID), ID(organizationID), after, min(max(limit, 0), assay.MaxCodebasePage))
 	})
-	if err != nil || !found {
-		return nil, 0, orMissing(err, errNoRun)
+	if !found {
+		err = orMissing(err, errNoRun)
 	}
-	return events, latest - 1, nil
+	return pair(events, latest-1, err)
 }

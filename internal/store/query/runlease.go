@@ -95,10 +95,7 @@ func (q *Queries) ClaimRun(ctx context.Context, holder string, ttl time.Duration
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err // a claim that was not committed is none
-	}
-	return claimed, nil
+	return result(claimed, err) // a claim that was not committed is none
 }
 
 // leaseEnd returns the end of a lease in its stored form.
@@ -120,7 +117,7 @@ func (q *Queries) RenewRun(ctx context.Context, holder, id string, ttl time.Dura
 		return need(ctx, tx, errRunLost(id), []any{&cancelled}, `UPDATE runs SET lease_ends_at = $1, seen_at = $2, claims = claims - $5 WHERE id = $3 AND status = 2 AND holder = $4 RETURNING cancel`,
 			leaseEnd(now, ttl), Micros(now), ID(id), Text(holder), given)
 	})
-	return cancelled != 0, err
+	return result(cancelled != 0, err)
 }
 
 // heldRun is a run that a transaction has locked.
@@ -131,7 +128,7 @@ type heldRun struct{ run, org, repo, events, started int64 }
 func (q *Queries) holdRun(ctx context.Context, tx Tx, holder, id string) (h heldRun, err error) {
 	err = need(ctx, tx, errRunLost(id), []any{&h.run, &h.org, &h.repo, &h.events, &h.started},
 		`SELECT run, org, repo, events, started_at FROM runs WHERE id = $1 AND status = 2 AND holder = $2`+q.sql.LockRows, ID(id), Text(holder))
-	return h, err
+	return result(h, err)
 }
 
 // UpdateRun implements assay.CodebaseStore.

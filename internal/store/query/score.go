@@ -160,7 +160,7 @@ func (q *Queries) OrganizationMean(ctx context.Context, organizationID string) (
 		b.Query(func(r Row) error { return r.Scan(&mean, &services) }, `SELECT coalesce(avg(score), 0), count(score) FROM services
 			WHERE org = (SELECT org FROM organizations WHERE id = $1) AND score_id IS NOT NULL`, ID(organizationID))
 	})
-	return mean, services, err
+	return pair(mean, services, err)
 }
 
 // ScoreSlot is the resolution of the history of an organization's score.

@@ -86,7 +86,7 @@ func (q *Queries) ScoreHistory(ctx context.Context, organizationID, serviceID st
 	if err == nil && !exists {
 		err = errNoService()
 	}
-	return scores, err
+	return result(scores, err)
 }
 
 // KnownServices returns the keys of the services of an organization.

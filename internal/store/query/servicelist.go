@@ -155,21 +155,21 @@ func (q *Queries) findServices(ctx context.Context, f *assay.ServiceFilter, colu
 				q.sql.InSelect(`s.svc`, `SELECT s.svc`+services+page.where(`s.org = $1`)+orderBy(terms, part.Reversed)+page.pageOf(part))+orderBy(terms, false), page.args...)
 		},
 	}, steps...)...)
-	return total, err
+	return result(total, err)
 }
 
 // FindServices implements assay.ServiceStore.
 func (q *Queries) FindServices(ctx context.Context, organizationID string, page assay.Page) ([]*assay.Service, int, error) {
 	var found []*assay.Service
 	total, err := q.findServices(ctx, &assay.ServiceFilter{OrganizationID: organizationID, Page: page}, serviceColumns, func() { found = nil }, collect(&found, serviceOf))
-	return found, total, err
+	return pair(found, total, err)
 }
 
 // FindServiceRows implements assay.ServiceLister.
 func (q *Queries) FindServiceRows(ctx context.Context, f assay.ServiceFilter) ([]*assay.ServiceRow, int, error) {
 	var rows serviceRows
 	total, err := q.findServices(ctx, &f, rowColumns, func() { rows = nil }, rows.scan, func(b *Batch) { rows.querySeries(b, q.sql, f.Series) })
-	return rows.list(), total, err
+	return pair(rows.list(), total, err)
 }
 
 // FindServiceVersions implements assay.ServiceLister.
@@ -189,7 +189,7 @@ func (q *Queries) FindServiceVersions(ctx context.Context, organizationID string
 				ID(organizationID), Text(key.Name), Text(key.Environment), Text(key.Namespace), limit)
 		},
 		func(b *Batch) { rows.querySeries(b, q.sql, series) })
-	return rows.list(), err
+	return result(rows.list(), err)
 }
 
 // FindServiceGroups implements assay.ServiceLister.
@@ -230,13 +230,10 @@ func (q *Queries) FindServiceGroups(ctx context.Context, f assay.ServiceGroupFil
 		}, grouped+`SELECT `+serviceColumns+`, g.versions, s.critical + s.important + s.normal + s.low
 			FROM g JOIN services s ON s.svc = g.svc JOIN organizations o ON o.org = s.org WHERE g.place = 1`+orderBy(terms, part.Reversed)+c.pageOf(part), c.args...)
 	})
-	if err != nil {
-		return nil, 0, err
-	}
 	if paging.PartOf(f.Page, total).Reversed {
 		slices.Reverse(found)
 	}
-	return found, total, nil
+	return pair(found, total, err)
 }
 
 // serviceRows are the rows of a list, with their row numbers in services.

@@ -101,5 +101,5 @@ func (q *Queries) DeleteSessions(ctx context.Context, ses *assay.Session) (int, 
 			ID(ses.OrganizationID), ses.KeyID, ses.Subject)
 		return err
 	})
-	return int(n), err
+	return result(int(n), err)
 }

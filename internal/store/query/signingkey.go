@@ -86,7 +86,7 @@ func (q *Queries) ClaimCredentialKey(ctx context.Context, fingerprint int64, rep
 		b.Query(func(r Row) error { return r.Scan(&stored) }, `SELECT value FROM memory WHERE name = $1`, credentialKey)
 		return tx.Send(ctx, &b)
 	})
-	return stored, err
+	return result(stored, err)
 }
 
 // DeleteSigningKeys implements assay.SigningKeyStore.

@@ -54,5 +54,5 @@ func (q *Queries) TakeSummaryCall(ctx context.Context, organizationID string, at
 			ON CONFLICT (org, day) DO UPDATE SET n = c.n + 1 WHERE c.n < $3`, org, day, limit)
 		return err
 	})
-	return n == 1 && err == nil, err
+	return result(n == 1, err)
 }

@@ -63,7 +63,7 @@ func (q *Queries) WebhookDeliveries(ctx context.Context, organizationID, webhook
 	if err == nil && webhook == 0 {
 		err = errNoWebhook()
 	}
-	return deliveries, total, err
+	return pair(deliveries, total, err)
 }
 
 // WebhookDelivery implements assay.WebhookStore.
@@ -127,10 +127,7 @@ func (q *Queries) ClaimDelivery(ctx context.Context, holder string, ttl time.Dur
 			}
 		}
 	})
-	if err != nil {
-		return nil, err // a claim that was not committed is none
-	}
-	return claimed, nil
+	return result(claimed, err) // a claim that was not committed is none
 }
 
 // claimDelivery claims the oldest pending delivery of a webhook. It returns nil if another holder was faster or none is

@@ -42,5 +42,8 @@ func (s *Store) LeaseNames(ctx context.Context, prefix string) ([]string, error)
 			return nil
 		})
 	})
-	return names, err
+	if err != nil {
+		return nil, err
+	}
+	return names, nil
 }
