@@ -30,6 +30,16 @@ func (q *Queries) UnscoredServices(ctx context.Context, organizationID string, a
 		`SELECT id FROM services s WHERE org = (SELECT org FROM organizations WHERE id = $1) AND `+where, ID(organizationID))
 }
 
+// ExpiredBefore returns the start of the last window to which Expire has reduced the counts
+// and claims, 0 if there was none.
+func (q *Queries) ExpiredBefore(ctx context.Context) (start delta.Bucket, err error) {
+	err = q.engine.View(ctx, connpool.Scoring, "read the window", func(b *Batch) {
+		start = 0
+		b.Query(func(r Row) error { return r.Scan(&start) }, `SELECT value FROM memory WHERE name = $1`, WindowStart)
+	})
+	return result(start, err)
+}
+
 // maxFacts limits the services of one call of Facts.
 const maxFacts = 500
 
@@ -154,11 +164,12 @@ func numbers(kind catalog.ClaimKind) []int64 {
 }
 
 // OrganizationMean returns the mean of the unrounded current scores of an organization's
-// services, and the number of services with a score.
+// services, and the number of services with a score. It adds the scores in a fixed order, so
+// that the same scores have the same mean.
 func (q *Queries) OrganizationMean(ctx context.Context, organizationID string) (mean float64, services int, err error) {
 	err = q.engine.View(ctx, connpool.Scoring, "average scores", func(b *Batch) {
-		b.Query(func(r Row) error { return r.Scan(&mean, &services) }, `SELECT coalesce(avg(score), 0), count(score) FROM services
-			WHERE org = (SELECT org FROM organizations WHERE id = $1) AND score_id IS NOT NULL`, ID(organizationID))
+		b.Query(func(r Row) error { return r.Scan(&mean, &services) }, `SELECT coalesce(avg(score), 0), count(score) FROM (
+			SELECT score FROM services WHERE org = (SELECT org FROM organizations WHERE id = $1) AND score_id IS NOT NULL ORDER BY svc) AS s`, ID(organizationID))
 	})
 	return pair(mean, services, err)
 }
@@ -167,7 +178,8 @@ func (q *Queries) OrganizationMean(ctx context.Context, organizationID string) (
 const ScoreSlot = 10 * time.Minute
 
 // SaveOrganizationScore stores the mean score of an organization and adds it to its
-// history, or stores that it has none. Without the lease of the fence it returns
+// history, or stores that it has none. The same score as before keeps its time until the
+// next hour, whichever replica computes it. Without the lease of the fence it returns
 // delta.ErrLeaseLost and stores nothing.
 func (q *Queries) SaveOrganizationScore(ctx context.Context, f delta.Fence, organizationID string, score *float64, at time.Time) error {
 	if score == nil {
@@ -175,8 +187,9 @@ func (q *Queries) SaveOrganizationScore(ctx context.Context, f delta.Fence, orga
 	}
 	return q.engine.Update(ctx, connpool.Scoring, "save an organization's score", func(tx Tx) error {
 		var org int64
-		err := need(ctx, tx, errNoOrganization, []any{&org}, `UPDATE organizations SET score = $1, score_updated_at = $2 WHERE id = $3 RETURNING org`,
-			score, Micros(at), ID(organizationID))
+		err := need(ctx, tx, errNoOrganization, []any{&org}, `UPDATE organizations SET score = $1,
+				score_updated_at = CASE WHEN score = $1 AND score_updated_at / 3600000000 = CAST($2 AS bigint) / 3600000000 THEN score_updated_at ELSE $2 END
+			WHERE id = $3 RETURNING org`, score, Micros(at), ID(organizationID))
 		if err == nil && score != nil {
 			_, err = exec(ctx, tx, `INSERT INTO organization_scores AS c (org, slot, at, score) VALUES ($1, $2, $3, $4)
 				ON CONFLICT (org, slot) DO UPDATE SET at = excluded.at, score = excluded.score WHERE excluded.at >= c.at`,

@@ -67,6 +67,11 @@ func testOrganizations(t *testing.T, s *suite) {
 	require.Equal(t, assay.TierEnterprise, got.Tier)
 	require.Equal(t, &score, got.Score)
 	require.Equal(t, micro(at), got.ScoreUpdatedAt)
+	for later, kept := range map[time.Duration]time.Duration{time.Second: 0, time.Hour: time.Hour} {
+		require.NoError(t, s.SaveOrganizationScore(ctx, delta.Fence{}, a.ID, &score, at))
+		require.NoError(t, s.SaveOrganizationScore(ctx, delta.Fence{}, a.ID, &score, at.Add(later)))
+		require.Equal(t, micro(at.Add(kept)), must(s.FindOrganizationByID(ctx, a.ID))(t).ScoreUpdatedAt, "the same score keeps its time for an hour")
+	}
 	require.NoError(t, s.SaveOrganizationScore(ctx, delta.Fence{}, a.ID, nil, at))
 	got = must(s.FindOrganizationByID(ctx, a.ID))(t)
 	require.Nil(t, got.Score)

@@ -20,6 +20,7 @@ import (
 func (s *suite) expire(start, metrics delta.Bucket) {
 	s.t.Helper()
 	require.NoError(s.t, s.Expire(s.ctx(), s.clock.now(), start, metrics))
+	require.Equal(s.t, start, must(s.ExpiredBefore(s.ctx()))(s.t))
 }
 
 func (s *suite) rows() map[string]int64 {

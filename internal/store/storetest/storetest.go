@@ -52,6 +52,7 @@ type Store interface {
 	OrganizationMean(ctx context.Context, organizationID string) (mean float64, services int, err error)
 	ServiceClaims(ctx context.Context, organizationID, serviceID string, since, metricSince delta.Bucket) (map[catalog.Rule]delta.ClaimCount, error)
 	Expire(ctx context.Context, now time.Time, start, metrics delta.Bucket) error
+	ExpiredBefore(ctx context.Context) (delta.Bucket, error)
 
 	AcquireLeases(ctx context.Context, holder string, names []string, ttl time.Duration) (held []string, now time.Time, err error)
 	ReleaseLeases(ctx context.Context, holder string) error
