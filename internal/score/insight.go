@@ -16,8 +16,9 @@ import (
 const minUpdate = time.Minute
 
 // insights returns the insights of a service that are new or changed at now. later is when a deferred update of
-// evidence is due, or zero.
-func insights(f *delta.Facts, v *[catalog.Count]delta.Count, claims Claims, now time.Time) (changed []*assay.Insight, later time.Time) {
+// evidence is due, or zero. While expiring, evidence that is stored does not change: its counts may include the time
+// before the window, and its lists do not.
+func insights(f *delta.Facts, v *[catalog.Count]delta.Count, claims Claims, expiring bool, now time.Time) (changed []*assay.Insight, later time.Time) {
 	stored := make(map[string]*assay.Insight, len(f.Insights))
 	for _, i := range f.Insights {
 		stored[i.Type] = i
@@ -33,8 +34,12 @@ func insights(f *delta.Facts, v *[catalog.Count]delta.Count, claims Claims, now 
 		i := failing(r, f, v[r], claims, old, now)
 		switch {
 		case i == nil:
-		case old != nil && i.Status == old.Status && recent(now.Sub(old.UpdatedAt)):
-			if due := old.UpdatedAt.Add(minUpdate); later.IsZero() || due.Before(later) {
+		case old != nil && i.Status == old.Status && (expiring || recent(now.Sub(old.UpdatedAt))):
+			due := old.UpdatedAt.Add(minUpdate)
+			if expiring {
+				due = now.Add(minUpdate)
+			}
+			if later.IsZero() || due.Before(later) {
 				later = due
 			}
 		default:

@@ -28,6 +28,8 @@ type Store interface {
 	// Expire deletes everything in buckets before start, and claims of MET-003 and MET-004 before metricStart. A
 	// service whose facts change becomes unscored.
 	Expire(ctx context.Context, now time.Time, start, metricStart delta.Bucket) error
+	// ExpiredBefore returns the start of the last window to which Expire has reduced the counts and claims, or 0.
+	ExpiredBefore(ctx context.Context) (delta.Bucket, error)
 	// UnscoredServices returns the ids of the services whose facts have changed since they were scored. With all, it
 	// returns every service that has facts, a score or insights.
 	UnscoredServices(ctx context.Context, organizationID string, all bool) ([]string, error)
@@ -126,6 +128,7 @@ type organization struct {
 	took     time.Duration        // duration of the last round
 	term     uint64               // term of its lease
 	start    delta.Bucket         // start of the window at the last round
+	moved    time.Time            // when the window moved, while its expiry may be in progress; zero: it is not
 	claims   *claims              // nil: not counted yet
 	counting *claims              // nil: none
 	later    map[string]time.Time // services with deferred evidence updates, and when these are due
@@ -382,6 +385,19 @@ func (s *Scorer) fence(organizationID string) delta.Fence {
 func (s *Scorer) organizationRound(ctx context.Context, id string, o *organization, now time.Time, p Period) error {
 	start := bucket(p.Start, s.cfg.Step)
 	stepped := o.start != start
+	if stepped {
+		o.moved = now
+	}
+	expired := false
+	if !o.moved.IsZero() {
+		before, err := s.cfg.Store.ExpiredBefore(ctx)
+		if err != nil {
+			return fmt.Errorf("read the window: %w", err)
+		}
+		if expired = before >= start || !recent(now.Sub(o.moved)); expired {
+			o.moved = time.Time{}
+		}
+	}
 	services, err := s.cfg.Store.UnscoredServices(ctx, id, stepped)
 	if err != nil {
 		return fmt.Errorf("list unscored services: %w", err)
@@ -392,7 +408,7 @@ func (s *Scorer) organizationRound(ctx context.Context, id string, o *organizati
 	}
 	services = append(services, moved...)
 	for service, due := range o.later {
-		if !now.Before(due) {
+		if expired || !now.Before(due) {
 			services = append(services, service)
 			delete(o.later, service)
 		}
@@ -545,7 +561,7 @@ func (s *Scorer) evaluate(ctx context.Context, id string, o *organization, servi
 		result := delta.Result{ServiceID: f.Service.ID, Revision: f.Revision}
 		result.Score, result.NewRow = s.scoreOf(f, &v, now)
 		var later time.Time
-		result.Insights, later = insights(f, &v, claims, now)
+		result.Insights, later = insights(f, &v, claims, !o.moved.IsZero(), now)
 		if !later.IsZero() {
 			o.later[f.Service.ID] = later
 		}

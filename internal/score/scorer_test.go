@@ -475,6 +475,50 @@ func TestWindowPasses(t *testing.T) {
 	require.Equal(t, assay.InsightArchived, f.insight("a", catalog.RES001).Status)
 }
 
+// TestEvidenceDuringExpiry: while the expiry of a new window is in progress, stored evidence stays as it is, for up to a
+// minute. Its counts would include the time before the window, and its lists would not.
+func TestEvidenceDuringExpiry(t *testing.T) {
+	f := newFixture(t)
+	r := catalog.MET002
+	failing := func(metric string) {
+		f.seen("a", r, true)
+		f.commit("a", func(s *delta.Service, b delta.Bucket) {
+			s.AddItem(delta.Item{Rule: r, List: delta.MetricNames, Text: metric}, b)
+		})
+	}
+	evidence := func() string {
+		a := f.insight("a", r).Attributes
+		return fmt.Sprint(a["metric_names"], " ", number(t, a["observations_total"]))
+	}
+	restart := func(later time.Duration) {
+		f.now = f.now.Add(later)
+		f.scorer = score.New(score.Config{Store: f, Now: func() time.Time { return f.now }})
+	}
+	failing("old")
+	restart(20 * 24 * time.Hour)
+	failing("new")
+	f.round()
+	require.Equal(t, `["new","old"] 2`, evidence())
+
+	restart(20 * 24 * time.Hour)
+	f.stuck = errors.New("stuck")
+	require.ErrorIs(t, f.scorer.Round(t.Context()), f.stuck)
+	require.Equal(t, `["new","old"] 2`, evidence())
+	f.stuck = nil
+	restart(time.Second)
+	f.round()
+	require.Equal(t, `["new"] 1`, evidence())
+
+	failing("last")
+	restart(20 * 24 * time.Hour)
+	f.stuck = errors.New("stuck")
+	require.ErrorIs(t, f.scorer.Round(t.Context()), f.stuck)
+	require.Equal(t, `["new"] 1`, evidence())
+	f.now = f.now.Add(time.Minute)
+	require.NoError(t, f.scorer.Round(t.Context()), "expiry pauses after a failure")
+	require.Equal(t, `["last"] 2`, evidence())
+}
+
 func TestMute(t *testing.T) {
 	f := newFixture(t)
 	r := catalog.RES001
@@ -666,8 +710,14 @@ func TestRestart(t *testing.T) {
 	f.claim("a", catalog.MET003, 1, 1)
 	f.claim("b", catalog.MET003, 1, 2)
 	f.round()
+	organization, err := f.FindOrganizationByID(t.Context(), f.org)
+	require.NoError(t, err)
+	f.now = f.now.Add(time.Minute)
 	f.scorer = score.New(score.Config{Store: f, Now: func() time.Time { return f.now }})
 	f.round()
+	again, err := f.FindOrganizationByID(t.Context(), f.org)
+	require.NoError(t, err)
+	require.Equal(t, organization, again)
 	require.Equal(t, []string{"MET-003"}, f.score("a").FailedRuleIDs)
 	require.Equal(t, 1, f.history("a"), "scoring again does not add a row")
 }
