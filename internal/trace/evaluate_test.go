@@ -176,6 +176,26 @@ func TestEvidenceNamesDistinctSpans(t *testing.T) {
 	}
 }
 
+// TestLateSpans: spans that arrive after their trace has closed are another trace, in which the others are missing.
+func TestLateSpans(t *testing.T) {
+	for _, late := range [][2]Span{
+		{span(1, 1, 0, resource("early")), span(1, 2, 1, resource("late"))}, // a child
+		{span(1, 2, 1, resource("early")), span(1, 1, 0, resource("late"))}, // a parent
+	} {
+		a := NewAssembler(Config{})
+		var d delta.Delta
+		for i := range late {
+			now := t0.Add(time.Duration(i) * 31 * time.Second)
+			a.Expire(now, 0, &d)
+			a.Add(now, org, late[i:i+1])
+		}
+		a.Flush(0, true, &d)
+		both := counts(&d, "early", catalog.SPA002)
+		both.Add(counts(&d, "late", catalog.SPA002))
+		require.Equal(t, delta.Count{Observed: 1, Failed: 1}, both)
+	}
+}
+
 // TestEvaluateTakesTurns: an organization with many traces does not delay another.
 func TestEvaluateTakesTurns(t *testing.T) {
 	a := NewAssembler(Config{Memory: 1 << 30})
