@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -230,16 +231,40 @@ func (a *ownAgent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.handler.ServeHTTP(w, r)
 }
 
+// abandonedAfter is the minimum age of directories that no run uses any more.
+const abandonedAfter = 24 * time.Hour
+
+// removeAbandoned removes the directories of runs and commands that began before a time. A process removes its own, so
+// these are of processes that were killed and have not started again under the same name.
+func removeAbandoned(work string, before time.Time) error {
+	var errs []error
+	for _, pattern := range []string{"of-*/runs/*", "of-*/commands/*"} {
+		found, err := fs.Glob(os.DirFS(work), pattern)
+		errs = append(errs, err)
+		for _, name := range found {
+			dir := filepath.Join(work, name)
+			if info, err := os.Lstat(dir); err == nil && info.ModTime().Before(before) {
+				errs = append(errs, os.RemoveAll(dir))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // newAgent returns an agent. Its worker is not started.
 func newAgent(p *agentParts) (*ownAgent, error) {
 	work := p.flags.AgentWorkDir
 	if work == "" {
 		work = filepath.Join(p.dataDir, agentDir)
 	}
-	work, err := filepath.Abs(filepath.Join(work, "of-"+p.name))
+	work, err := filepath.Abs(work)
 	if err != nil {
 		return nil, err
 	}
+	if err := removeAbandoned(work, time.Now().Add(-max(abandonedAfter, 2*p.flags.AgentRunTimeout))); err != nil {
+		p.handler.Logger.Warn("failed to remove old clones", "error", err)
+	}
+	work = filepath.Join(work, "of-"+p.name)
 	commands := filepath.Join(work, "commands")
 	if err := errors.Join(os.RemoveAll(commands), os.MkdirAll(commands, 0o700)); err != nil {
 		return nil, fmt.Errorf("make the work directory of the agent: %w", err)
