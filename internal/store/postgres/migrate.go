@@ -80,7 +80,8 @@ func (s *Store) checkServer(ctx context.Context) (schema inspect.Schema, err err
 	return schema, nil
 }
 
-// readSchema returns the schema version.
+// readSchema returns the schema version. to_regclass also finds tables that another process
+// has created since the snapshot of tx: they are empty, so the version is 0 as without them.
 func (s *Store) readSchema(ctx context.Context, tx pgx.Tx) (inspect.Schema, error) {
 	schema := inspect.Schema{Known: s.known}
 	var exists bool
