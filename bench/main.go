@@ -44,7 +44,7 @@ type bench struct {
 var benches = []bench{
 	{"engine", "the whole analysis on one core beside pdata", runEngine},
 	{"ingest", "a running server beside an OpenTelemetry Collector under the same load", runIngest},
-	{"hostile", "requests made to be dear beside ordinary telemetry of the same size", runHostile},
+	{"hostile", "requests that are expensive to analyze, compared with ordinary telemetry of the same size", runHostile},
 	{"fair", "how long one organization's requests take while another attacks the server", runFair},
 	{"scale", "commits, scoring and size against the number of services, on both stores", runScale},
 	{"replicas", "one, two and four servers on one PostgreSQL under load", runReplicas},
@@ -54,7 +54,6 @@ var benches = []bench{
 	{"soak", "memory, files and goroutines under a steady load; -soak says how long", runSoak},
 	{"review", "a review of 10,000 generated files, whole and since a commit", runReview},
 	{"reviewed", "REST answers while the agent reviews a hostile repository", runReviewed},
-	{"hang", "REST answers while the metrics store or the agent backend hangs", runHang},
 }
 
 func main() {

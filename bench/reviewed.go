@@ -21,6 +21,10 @@ const (
 	reviewedFiles  = 320       // of the hostile repository
 	reviewedBytes  = 500 << 10 // of each file: a review reads at most 512 KiB
 	reviewedTarget = 0.95      // of the throughput without a review
+
+	readers       = 4 // clients that list services
+	compareRounds = 4
+	compareSpan   = 6 * time.Second // of each half of a round
 )
 
 // hostileSources are the texts of files that cost a review the most: deep nesting, unclosed brackets, and findings
@@ -67,7 +71,7 @@ func runReviewed(ctx context.Context, s *settings, emit func(*table) error) (err
 		return err
 	}
 	defer func() { err = errors.Join(err, srv.stop()) }()
-	client := &http.Client{Timeout: assaytest.Limit, Transport: &http.Transport{MaxIdleConnsPerHost: hangReaders}}
+	client := &http.Client{Timeout: assaytest.Limit, Transport: &http.Transport{MaxIdleConnsPerHost: readers}}
 	defer client.CloseIdleConnections()
 	a := &agentClient{client: client, root: "http://" + srv.rest + "/api/v1/agent", key: srv.key}
 	var made struct {
@@ -83,10 +87,10 @@ func runReviewed(ctx context.Context, s *settings, emit func(*table) error) (err
 		return err
 	}
 	t := &table{
-		Title: fmt.Sprintf("GET /v1/services by %d clients while the agent reviews %d hostile files of %d KiB", hangReaders, reviewedFiles, reviewedBytes>>10),
+		Title: fmt.Sprintf("GET /v1/services by %d clients while the agent reviews %d hostile files of %d KiB", readers, reviewedFiles, reviewedBytes>>10),
 	}
 	var used time.Duration // by reviews
-	ratio, err := t.compare(ctx, srv, [2]string{"no review", "a review runs"}, func() (func() error, error) {
+	ratio, err := t.compare(ctx, client, srv, func() (func() error, error) {
 		stop, err := a.review(ctx, repository)
 		if err != nil {
 			return nil, err
@@ -104,6 +108,44 @@ func runReviewed(ctx context.Context, s *settings, emit func(*table) error) (err
 	t.Notes = append(t.Notes, fmt.Sprintf("the reviews used %.1f s of processor time beside the clients", used.Seconds()))
 	t.Targets = []target{atLeast("throughput during a review, times that without,", reviewedTarget, ratio)}
 	return emit(t)
+}
+
+// compare lists services from a few clients, in alternating rounds with and without a review. start starts the review
+// and returns a function that ends it. compare adds a row for each kind of round, and returns the throughput during a
+// review divided by that without.
+func (t *table) compare(ctx context.Context, client *http.Client, srv *server, start func() (end func() error, err error)) (ratio float64, err error) {
+	list := func() (answers, error) {
+		return callFrom(readers, compareSpan, func(int) error {
+			_, err := assaytest.Get(ctx, client, "http://"+srv.rest+"/api/v1/services", srv.key)
+			return err
+		})
+	}
+	var alone, beside answers
+	var ratios []float64
+	for range compareRounds {
+		if err := srv.calm(ctx); err != nil {
+			return 0, err
+		}
+		calm, err := list()
+		if err != nil {
+			return 0, err
+		}
+		end, err := start()
+		if err != nil {
+			return 0, err
+		}
+		during, err := list()
+		if err = errors.Join(err, end()); err != nil {
+			return 0, err
+		}
+		ratios = append(ratios, during.rate()/calm.rate())
+		alone.add(calm)
+		beside.add(during)
+	}
+	t.Columns = []string{"requests/s", "p50 ms", "p99 ms"}
+	t.Rows = []row{{"no review", alone.values()}, {"a review runs", beside.values()}}
+	t.Notes = append(t.Notes, fmt.Sprintf("%d rounds of %s each way, by turns", compareRounds, compareSpan))
+	return median(ratios), nil
 }
 
 // children returns the processor time of the processes that the server has started.
