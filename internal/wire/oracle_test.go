@@ -5,6 +5,8 @@ package wire_test
 import (
 	"bytes"
 	"errors"
+	"flag"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -31,6 +33,33 @@ func TestViewsAgreeWithPdata(t *testing.T) {
 			require.Empty(t, cmp.Diff(want, got))
 		})
 	}
+}
+
+var update = flag.Bool("update", false, "rewrite testdata")
+
+// TestViews compares what the views read from requests with every field with testdata/views.txt. The other tests compare
+// only the reading of requests that are encoded in different ways.
+func TestViews(t *testing.T) {
+	var got strings.Builder
+	for _, body := range []struct {
+		signal wire.Signal
+		body   []byte
+	}{
+		{wire.Traces, wiretest.MarshalTraces(wiretest.Traces(wiretest.Size{Resources: 1, Scopes: 1, Records: 2, Attributes: 1}))},
+		{wire.Metrics, wiretest.MarshalMetrics(wiretest.Metrics(wiretest.Size{Resources: 1, Scopes: 1, Records: 5, Attributes: 1}))},
+		{wire.Logs, wiretest.MarshalLogs(wiretest.Logs(wiretest.Size{Resources: 1, Scopes: 1, Records: 1, Attributes: 14}))},
+	} {
+		text, err := wiretest.DumpWire(body.signal, body.body)
+		require.NoError(t, err)
+		got.WriteString(text)
+	}
+	const golden = "testdata/views.txt"
+	if *update {
+		require.NoError(t, os.WriteFile(golden, []byte(got.String()), 0o600))
+	}
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	require.Empty(t, cmp.Diff(string(want), got.String()))
 }
 
 // TestDamagedRequestsAgreeWithPdata truncates and flips every byte. pdata and the views must accept and reject the

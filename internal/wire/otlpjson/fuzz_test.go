@@ -50,7 +50,7 @@ func FuzzTranscode(f *testing.F) {
 		if !json.Valid(text) || emptyKey.Match(text) || bytes.Contains(text, []byte("eprecated")) || bytes.Equal(bytes.TrimSpace(text), []byte("null")) {
 			return
 		}
-		pdata := newRequest(signal)
+		pdata := wiretest.NewPdata(signal)
 		if pdata.UnmarshalJSON(text) != nil {
 			return
 		}

@@ -13,9 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
-	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
-	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 	logspb "go.opentelemetry.io/proto/otlp/logs/v1"
 	metricspb "go.opentelemetry.io/proto/otlp/metrics/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
@@ -26,29 +23,10 @@ import (
 	"assay/internal/wire/wiretest"
 )
 
-// request is the common interface of pdata's requests.
-type request interface {
-	UnmarshalProto([]byte) error
-	MarshalProto() ([]byte, error)
-	UnmarshalJSON([]byte) error
-	MarshalJSON() ([]byte, error)
-}
-
-func newRequest(signal wire.Signal) request {
-	switch signal {
-	case wire.Traces:
-		return ptraceotlp.NewExportRequest()
-	case wire.Metrics:
-		return pmetricotlp.NewExportRequest()
-	default:
-		return plogotlp.NewExportRequest()
-	}
-}
-
 // toJSON returns a request as JSON encoded by pdata.
 func toJSON(t testing.TB, r wiretest.Request) []byte {
 	t.Helper()
-	pdata := newRequest(r.Signal)
+	pdata := wiretest.NewPdata(r.Signal)
 	require.NoError(t, pdata.UnmarshalProto(r.Body))
 	text, err := pdata.MarshalJSON()
 	require.NoError(t, err)
@@ -522,7 +500,7 @@ func BenchmarkTranscode(b *testing.B) {
 		b.SetBytes(int64(len(text)))
 		b.ReportAllocs()
 		for b.Loop() {
-			r := newRequest(wire.Traces)
+			r := wiretest.NewPdata(wire.Traces)
 			if err := r.UnmarshalJSON(text); err != nil {
 				b.Fatal(err)
 			}
@@ -549,7 +527,7 @@ func TestDivergencesFromPdata(t *testing.T) {
 	} {
 		_, err := otlpjson.Transcode(t.Context(), wire.Traces, nil, []byte(c.text), 0)
 		require.Equal(t, c.ok, err == nil, "%s: %v", c.name, err)
-		err = newRequest(wire.Traces).UnmarshalJSON([]byte(c.text))
+		err = wiretest.NewPdata(wire.Traces).UnmarshalJSON([]byte(c.text))
 		require.Equal(t, c.pdata, err == nil, "%s: pdata: %v", c.name, err)
 	}
 }
