@@ -11,10 +11,9 @@ import (
 	"slices"
 	"time"
 
-	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
-	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
-	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
+	"google.golang.org/protobuf/proto"
 
 	"assay"
 	"assay/internal/delta"
@@ -139,32 +138,18 @@ func firstExports(signal wire.Signal, size int) (body []byte, err error) {
 
 // renamedRequest adds a suffix to the names and instances of services.
 func renamedRequest(signal wire.Signal, body []byte, suffix string) ([]byte, error) {
-	rename := func(r pcommon.Resource) {
-		for _, key := range []string{"service.name", "service.instance.id", "host.name"} {
-			if v, ok := r.Attributes().Get(key); ok {
-				v.SetStr(v.Str() + suffix)
+	return rewritten(signal, body, true, func(m proto.Message) bool {
+		r, ok := m.(*resourcepb.Resource)
+		for _, kv := range r.GetAttributes() {
+			switch text, isText := kv.Value.GetValue().(*commonpb.AnyValue_StringValue); kv.Key {
+			case "service.name", "service.instance.id", "host.name":
+				if isText {
+					text.StringValue += suffix
+				}
 			}
 		}
-	}
-	decoded, err := decodeRequest(signal, body)
-	if err != nil {
-		return nil, err
-	}
-	switch x := decoded.(type) {
-	case ptraceotlp.ExportRequest:
-		for _, r := range x.Traces().ResourceSpans().All() {
-			rename(r.Resource())
-		}
-	case pmetricotlp.ExportRequest:
-		for _, r := range x.Metrics().ResourceMetrics().All() {
-			rename(r.Resource())
-		}
-	case plogotlp.ExportRequest:
-		for _, r := range x.Logs().ResourceLogs().All() {
-			rename(r.Resource())
-		}
-	}
-	return decoded.MarshalProto()
+		return !ok
+	})
 }
 
 // hostileInput is one request.
@@ -371,8 +356,8 @@ func transcodeOnce(ctx context.Context, r hostileInput) (run func() error, steps
 // hostileJSON returns an OTLP/JSON request of about hostileBytes that repeats the
 // entries of a protobuf one.
 func hostileJSON(signal wire.Signal, body []byte) ([]byte, error) {
-	decoded, err := decodeRequest(signal, body)
-	if err != nil {
+	decoded := wiretest.NewPdata(signal)
+	if err := decoded.UnmarshalProto(body); err != nil {
 		return nil, err
 	}
 	doc, err := decoded.MarshalJSON()

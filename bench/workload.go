@@ -17,12 +17,13 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/gzip"
-	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
-	"go.opentelemetry.io/collector/pdata/pmetric"
-	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
-	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	logspb "go.opentelemetry.io/proto/otlp/logs/v1"
+	metricspb "go.opentelemetry.io/proto/otlp/metrics/v1"
+	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
 	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"assay/internal/wire"
 	"assay/internal/wire/otlpjson"
@@ -192,9 +193,6 @@ func (s shape) encode(signal wire.Signal, recorded [][]byte) ([][]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !s.pdata {
-			body = wiretest.Ascending(signal, body)
-		}
 		sites, err := s.find(signal, body, 0, &share)
 		if err != nil {
 			return nil, err
@@ -216,105 +214,75 @@ func (s shape) encode(signal wire.Signal, recorded [][]byte) ([][]byte, error) {
 	return bodies, nil
 }
 
-// widen lengthens the values that change, so that they can be renewed many times:
-// recorded ids have a digit or two.
+// widen lengthens the values of records that change, so that they can be renewed many times: recorded ids have a digit or
+// two.
 func (s shape) widen(signal wire.Signal, body []byte) ([]byte, error) {
-	decoded, err := decodeRequest(signal, body)
-	if err != nil {
+	return rewritten(signal, body, s.pdata, func(m proto.Message) bool {
+		switch x := m.(type) {
+		case *resourcepb.Resource, *commonpb.InstrumentationScope, *metricspb.Exemplar:
+			return false
+		case *commonpb.KeyValue:
+			s.widenAttribute(x)
+			return false
+		case *logspb.ScopeLogs:
+			for i, r := range x.LogRecords {
+				if text, ok := r.Body.GetValue().(*commonpb.AnyValue_StringValue); ok && (s.unique || i%2 == 0) {
+					text.StringValue += " (request 00000, 000 ms)" // half of all log messages have ids and durations
+				}
+			}
+		}
+		return true
+	})
+}
+
+// rewritten returns a request whose messages visit has changed; see walk. The fields are in the order of pdata or else of
+// the SDKs.
+func rewritten(signal wire.Signal, body []byte, pdata bool, visit func(proto.Message) bool) ([]byte, error) {
+	m := wiretest.NewOfficial(signal)
+	if err := proto.Unmarshal(body, m); err != nil {
 		return nil, err
 	}
-	switch x := decoded.(type) {
-	case ptraceotlp.ExportRequest:
-		for _, rs := range x.Traces().ResourceSpans().All() {
-			for _, ss := range rs.ScopeSpans().All() {
-				for _, span := range ss.Spans().All() {
-					s.widenMap(span.Attributes())
-					for _, e := range span.Events().All() {
-						s.widenMap(e.Attributes())
-					}
-					for _, l := range span.Links().All() {
-						s.widenMap(l.Attributes())
-					}
-				}
-			}
-		}
-	case pmetricotlp.ExportRequest:
-		for _, rm := range x.Metrics().ResourceMetrics().All() {
-			for _, sm := range rm.ScopeMetrics().All() {
-				for _, m := range sm.Metrics().All() {
-					s.widenMetric(m)
-				}
-			}
-		}
-	case plogotlp.ExportRequest:
-		for _, rl := range x.Logs().ResourceLogs().All() {
-			for _, sl := range rl.ScopeLogs().All() {
-				for i, r := range sl.LogRecords().All() {
-					s.widenMap(r.Attributes())
-					s.widenBody(r.Body(), i)
-				}
-			}
-		}
+	walk(m.ProtoReflect(), visit)
+	body, err := (proto.MarshalOptions{Deterministic: true}).Marshal(m)
+	if err != nil || !pdata {
+		return body, err
+	}
+	decoded := wiretest.NewPdata(signal)
+	if err := decoded.UnmarshalProto(body); err != nil {
+		return nil, err
 	}
 	return decoded.MarshalProto()
 }
 
-// exportRequest is a request of pdata, whose type depends on the signal.
-type exportRequest interface {
-	UnmarshalProto([]byte) error
-	MarshalProto() ([]byte, error)
-	MarshalJSON() ([]byte, error)
-}
-
-// decodeRequest decodes a request with pdata.
-func decodeRequest(signal wire.Signal, body []byte) (exportRequest, error) {
-	var x exportRequest
-	switch signal {
-	case wire.Traces:
-		x = ptraceotlp.NewExportRequest()
-	case wire.Metrics:
-		x = pmetricotlp.NewExportRequest()
-	case wire.Logs:
-		x = plogotlp.NewExportRequest()
-	default:
-		return nil, fmt.Errorf("unknown signal %d", signal)
+// walk calls visit for a message, and if visit returns true, for the messages in it.
+func walk(m protoreflect.Message, visit func(proto.Message) bool) {
+	if !visit(m.Interface()) {
+		return
 	}
-	return x, x.UnmarshalProto(body)
-}
-
-func (s shape) widenMetric(m pmetric.Metric) {
-	switch m.Type() {
-	case pmetric.MetricTypeGauge:
-		for _, p := range m.Gauge().DataPoints().All() {
-			s.widenMap(p.Attributes())
-		}
-	case pmetric.MetricTypeSum:
-		for _, p := range m.Sum().DataPoints().All() {
-			s.widenMap(p.Attributes())
-		}
-	case pmetric.MetricTypeHistogram:
-		for _, p := range m.Histogram().DataPoints().All() {
-			s.widenMap(p.Attributes())
-		}
-	case pmetric.MetricTypeExponentialHistogram:
-		for _, p := range m.ExponentialHistogram().DataPoints().All() {
-			s.widenMap(p.Attributes())
-		}
-	case pmetric.MetricTypeSummary:
-		for _, p := range m.Summary().DataPoints().All() {
-			s.widenMap(p.Attributes())
-		}
-	}
-}
-
-func (s shape) widenMap(m pcommon.Map) {
-	for key, v := range m.All() {
+	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		switch {
-		case !s.varies(key):
-		case v.Type() == pcommon.ValueTypeStr:
-			v.SetStr(s.widenText(v.Str()))
-		case v.Type() == pcommon.ValueTypeInt && s.unique:
-			v.SetInt(v.Int() | 1<<40)
+		case f.Message() == nil:
+		case f.IsList():
+			for i := range v.List().Len() {
+				walk(v.List().Get(i).Message(), visit)
+			}
+		default:
+			walk(v.Message(), visit)
+		}
+		return true
+	})
+}
+
+func (s shape) widenAttribute(kv *commonpb.KeyValue) {
+	if !s.varies(kv.Key) {
+		return
+	}
+	switch v := kv.Value.GetValue().(type) {
+	case *commonpb.AnyValue_StringValue:
+		v.StringValue = s.widenText(v.StringValue)
+	case *commonpb.AnyValue_IntValue:
+		if s.unique {
+			v.IntValue |= 1 << 40
 		}
 	}
 }
@@ -336,14 +304,6 @@ func (s shape) widenText(text string) string {
 		from--
 	}
 	return text[:from] + strings.Repeat("0", max(0, freshDigits-(end-from))) + text[from:]
-}
-
-// widenBody makes every second log body unique: half of all log messages contain ids and
-// durations.
-func (s shape) widenBody(body pcommon.Value, i int) {
-	if body.Type() == pcommon.ValueTypeStr && (s.unique || i%2 == 0) {
-		body.SetStr(body.Str() + " (request 00000, 000 ms)")
-	}
 }
 
 // rebatch makes requests of exactly n records and drops the rest. It repeats a recording

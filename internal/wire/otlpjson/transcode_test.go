@@ -326,7 +326,7 @@ func TestSlowNumbers(t *testing.T) {
 // remarshal returns the request re-encoded with the official types.
 func remarshal(t *testing.T, signal wire.Signal, body []byte) []byte {
 	t.Helper()
-	m := map[wire.Signal]proto.Message{wire.Traces: &tracepb.TracesData{}, wire.Metrics: &metricspb.MetricsData{}, wire.Logs: &logspb.LogsData{}}[signal]
+	m := wiretest.NewOfficial(signal)
 	require.NoError(t, proto.Unmarshal(body, m))
 	out, err := proto.Marshal(m)
 	require.NoError(t, err)

@@ -75,16 +75,16 @@ func MarshalLogs(ld plog.Logs) []byte {
 
 // Ascending re-encodes a request in ascending field order, as the official protobuf libraries in SDKs do.
 func Ascending(signal wire.Signal, body []byte) []byte {
-	m := official(signal)
+	m := NewOfficial(signal)
 	if err := proto.Unmarshal(body, m); err != nil {
 		panic(err)
 	}
 	return must(proto.MarshalOptions{Deterministic: true}.Marshal(m))
 }
 
-// official returns an empty request of the official protobuf types. TracesData, MetricsData and LogsData have the
+// NewOfficial returns an empty request of the official protobuf types. TracesData, MetricsData and LogsData have the
 // layout of the requests without their dependencies.
-func official(signal wire.Signal) proto.Message {
+func NewOfficial(signal wire.Signal) proto.Message {
 	switch signal {
 	case wire.Traces:
 		return &tracepb.TracesData{}

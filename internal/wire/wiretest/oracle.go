@@ -77,7 +77,7 @@ func NewPdata(signal wire.Signal) Pdata {
 // HasGroup reports whether a request contains a group as an unknown field. It also returns true if the official
 // protobuf library rejects the request.
 func HasGroup(signal wire.Signal, body []byte) bool {
-	m := official(signal)
+	m := NewOfficial(signal)
 	if err := proto.Unmarshal(body, m); err != nil {
 		return true
 	}
