@@ -7,12 +7,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -21,7 +20,6 @@ import (
 	logspb "go.opentelemetry.io/proto/otlp/logs/v1"
 	metricspb "go.opentelemetry.io/proto/otlp/metrics/v1"
 	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
-	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -139,7 +137,7 @@ func newWorkload(recordings []recording, signal wire.Signal, s shape, size int) 
 	}
 	if s.records > 0 {
 		var err error
-		if bodies, err = rebatch(bodies, s.records); err != nil {
+		if bodies, err = rebatch(signal, bodies, s.records); err != nil {
 			return nil, err
 		}
 	}
@@ -309,121 +307,66 @@ func (s shape) widenText(text string) string {
 // rebatch makes requests of exactly n records and drops the rest. It repeats a recording
 // that is too small for one request. The records of a metrics request are its metrics
 // here.
-func rebatch(bodies [][]byte, n int) ([][]byte, error) {
-	var b batcher
-	for len(b.full) == 0 {
-		before := b.records
+func rebatch(signal wire.Signal, bodies [][]byte, n int) (full [][]byte, err error) {
+	batch, records := wiretest.NewOfficial(signal), 0
+	for found := true; found && len(full) == 0; {
+		found = false
 		for _, body := range bodies {
-			if err := b.request(body, n); err != nil {
+			m := wiretest.NewOfficial(signal)
+			if err := proto.Unmarshal(body, m); err != nil {
 				return nil, err
 			}
-		}
-		if b.records == before {
-			break // there is nothing to repeat
-		}
-	}
-	return b.full, nil
-}
-
-// batcher collects records, each in an entry and scope equal to its own.
-type batcher struct {
-	full    [][]byte
-	records int
-	entries []*openEntry
-}
-
-// openEntry is a ResourceSpans, ResourceMetrics or ResourceLogs that is being filled: its
-// own fields and its scopes.
-type openEntry struct {
-	own    fields
-	scopes []*openScope
-}
-
-type openScope struct {
-	own     fields
-	records []byte
-}
-
-// fields are the encoded fields of a message except number 2, in order.
-type fields struct{ before, after []byte }
-
-// split separates the fields with number 2 of a message from the others.
-func split(body []byte) (own fields, seconds [][]byte, err error) {
-	for len(body) > 0 {
-		n, t, size := protowire.ConsumeField(body)
-		if size < 0 {
-			return own, nil, protowire.ParseError(size)
-		}
-		switch {
-		case n == 2 && t == protowire.BytesType:
-			_, _, tag := protowire.ConsumeTag(body)
-			content, _ := protowire.ConsumeBytes(body[tag:])
-			seconds = append(seconds, content)
-		case n < 2:
-			own.before = append(own.before, body[:size]...)
-		default:
-			own.after = append(own.after, body[:size]...)
-		}
-		body = body[size:]
-	}
-	return own, seconds, nil
-}
-
-func (b *batcher) request(body []byte, n int) error {
-	for len(body) > 0 {
-		_, _, tag := protowire.ConsumeTag(body)
-		entry, size := protowire.ConsumeBytes(body[tag:])
-		if tag < 0 || size < 0 {
-			return errors.New("rebatch: not a request")
-		}
-		body = body[tag+size:]
-		own, scopes, err := split(entry)
-		if err != nil {
-			return err
-		}
-		for _, scope := range scopes {
-			scopeOwn, records, err := split(scope)
-			if err != nil {
-				return err
-			}
-			for _, r := range records {
-				b.add(own, scopeOwn, r)
-				if b.records == n {
-					b.flush()
+			for entry := range messages(m.ProtoReflect(), 1) {
+				for scope := range messages(entry, 2) {
+					for record := range messages(scope, 2) {
+						found = true
+						to := group(group(batch.ProtoReflect(), 1, entry), 2, scope)
+						to.Mutable(fieldOf(to, 2)).List().Append(protoreflect.ValueOfMessage(record))
+						if records++; records < n {
+							continue
+						}
+						if body, err = (proto.MarshalOptions{Deterministic: true}).Marshal(batch); err != nil {
+							return nil, err
+						}
+						full = append(full, body)
+						batch, records = wiretest.NewOfficial(signal), 0
+					}
 				}
 			}
 		}
 	}
-	return nil
+	return full, nil
 }
 
-func (b *batcher) add(entry, scope fields, record []byte) {
-	if n := len(b.entries); n == 0 || !bytes.Equal(b.entries[n-1].own.before, entry.before) {
-		b.entries = append(b.entries, &openEntry{own: entry})
-	}
-	e := b.entries[len(b.entries)-1]
-	if n := len(e.scopes); n == 0 || !bytes.Equal(e.scopes[n-1].own.before, scope.before) {
-		e.scopes = append(e.scopes, &openScope{own: scope})
-	}
-	s := e.scopes[len(e.scopes)-1]
-	s.records = protowire.AppendTag(s.records, 2, protowire.BytesType)
-	s.records = protowire.AppendBytes(s.records, record)
-	b.records++
+func fieldOf(m protoreflect.Message, number protoreflect.FieldNumber) protoreflect.FieldDescriptor {
+	return m.Descriptor().Fields().ByNumber(number)
 }
 
-func (b *batcher) flush() {
-	var body []byte
-	for _, e := range b.entries {
-		entry := slices.Clone(e.own.before)
-		for _, s := range e.scopes {
-			scope := slices.Concat(s.own.before, s.records, s.own.after)
-			entry = protowire.AppendTag(entry, 2, protowire.BytesType)
-			entry = protowire.AppendBytes(entry, scope)
+// messages returns the messages in a list of m.
+func messages(m protoreflect.Message, number protoreflect.FieldNumber) iter.Seq[protoreflect.Message] {
+	return func(yield func(protoreflect.Message) bool) {
+		list := m.Get(fieldOf(m, number)).List()
+		for i := 0; i < list.Len() && yield(list.Get(i).Message()); i++ {
 		}
-		entry = append(entry, e.own.after...)
-		body = protowire.AppendTag(body, 1, protowire.BytesType)
-		body = protowire.AppendBytes(body, entry)
 	}
-	b.full = append(b.full, body)
-	b.entries, b.records = nil, 0
+}
+
+// group returns the last message in a list of to. If that is of another resource or scope than like, group adds one without
+// records.
+func group(to protoreflect.Message, number protoreflect.FieldNumber, like protoreflect.Message) protoreflect.Message {
+	list := to.Mutable(fieldOf(to, number)).List()
+	if n := list.Len(); n > 0 {
+		last := list.Get(n - 1).Message()
+		if own := fieldOf(last, 1); last.Get(own).Equal(like.Get(own)) {
+			return last
+		}
+	}
+	m := list.AppendMutable().Message()
+	like.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		if f.Number() != 2 {
+			m.Set(f, v)
+		}
+		return true
+	})
+	return m
 }
