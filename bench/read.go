@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -237,22 +236,9 @@ func timeReads(ctx context.Context, srv *server, path string, total, items int) 
 			ms = append(ms, float64(time.Since(began).Microseconds())/1e3)
 		}
 	}
-	var answer struct {
-		Data json.RawMessage `json:"data"`
-		Meta struct {
-			Total int `json:"total"`
-		} `json:"meta"`
-	}
-	if err := json.Unmarshal(body, &answer); err != nil {
-		return nil, 0, fmt.Errorf("GET %s: %w", path, err)
-	}
-	if items > 0 {
-		var list []json.RawMessage
-		if err := json.Unmarshal(answer.Data, &list); err != nil {
+	if items > 0 { // else it is no list
+		if err := checkPage(body, items, total); err != nil {
 			return nil, 0, fmt.Errorf("GET %s: %w", path, err)
-		}
-		if len(list) != items || answer.Meta.Total < total {
-			return nil, 0, fmt.Errorf("GET %s: %d items of %d, not %d of at least %d", path, len(list), answer.Meta.Total, items, total)
 		}
 	}
 	return ms, len(body), nil
