@@ -72,9 +72,9 @@ func attacks() ([]attack, error) {
 		}},
 		attack{"calls over gRPC without a credential, and without waiting", 50, func(ctx context.Context, f *fairLoad, _ string) { f.calls(ctx, "") }},
 		attack{"calls over gRPC without waiting", 50, func(ctx context.Context, f *fairLoad, key string) { f.calls(ctx, key) }},
-		attack{"requests over HTTP without a credential, and without waiting", fairFlood, func(ctx context.Context, f *fairLoad, _ string) { f.pipeline(ctx, f.otlp) }},
+		attack{"requests over HTTP without a credential, and without waiting", fairFlood, func(ctx context.Context, f *fairLoad, _ string) { f.pipeline(ctx, f.srv.OTLPHTTP) }},
 		attack{"requests on the REST listener without a credential, and without waiting", fairFlood, func(ctx context.Context, f *fairLoad, _ string) {
-			f.pipeline(ctx, f.rest)
+			f.pipeline(ctx, f.srv.Root)
 		}},
 		attack{"bodies of chunks with one byte each", fairFlood, func(ctx context.Context, f *fairLoad, key string) { f.chunks(ctx, key) }},
 		attack{"new connections to the REST listener, each with 20 requests without a credential", fairFlood, func(ctx context.Context, f *fairLoad, _ string) {
@@ -252,13 +252,13 @@ func (f *fairLoad) newTraces(ctx context.Context, key string) {
 
 // slowBody repeatedly announces a large body that it never sends.
 func (f *fairLoad) slowBody(ctx context.Context, key string) {
-	f.trickle(ctx, f.otlp, "POST /v1/logs HTTP/1.1\r\nHost: assay\r\nAuthorization: Bearer "+key+
+	f.trickle(ctx, f.srv.OTLPHTTP, "POST /v1/logs HTTP/1.1\r\nHost: assay\r\nAuthorization: Bearer "+key+
 		"\r\nContent-Type: application/x-protobuf\r\nContent-Length: 16777216\r\n\r\n")
 }
 
 // slowHeader starts a request on the REST listener and never ends its header.
 func (f *fairLoad) slowHeader(ctx context.Context) {
-	f.trickle(ctx, f.rest, "GET /api/v1/services HTTP/1.1\r\nHost: assay\r\nX-Padding: "+strings.Repeat("x", 8<<10))
+	f.trickle(ctx, f.srv.Root, "GET /api/v1/services HTTP/1.1\r\nHost: assay\r\nX-Padding: "+strings.Repeat("x", 8<<10))
 }
 
 // calls sends the headers of calls over gRPC as fast as a connection takes them. Servers refuse most of them, since a
@@ -275,7 +275,7 @@ func (f *fairLoad) calls(ctx context.Context, key string) {
 	if key != "" {
 		fields = append(fields, hpack.HeaderField{Name: "authorization", Value: "Bearer " + key})
 	}
-	f.withoutWaiting(ctx, f.grpc, func(out *bufio.Writer) error {
+	f.withoutWaiting(ctx, f.srv.OTLPGRPC, func(out *bufio.Writer) error {
 		framer := http2.NewFramer(out, nil)
 		_, _ = out.WriteString(http2.ClientPreface)
 		err := framer.WriteSettings()
@@ -307,7 +307,7 @@ func (f *fairLoad) pipeline(ctx context.Context, address string) {
 // pages sends telemetry that leads to insights once, and then requests for large pages of them.
 func (f *fairLoad) pages(ctx context.Context, key string, telemetry []byte) {
 	f.attack(ctx, key, "/v1/logs", "", telemetry)
-	f.withoutWaiting(ctx, f.rest, func(out *bufio.Writer) (err error) {
+	f.withoutWaiting(ctx, f.srv.Root, func(out *bufio.Writer) (err error) {
 		for err == nil {
 			_, err = out.WriteString("GET /api/v1/insights?limit=100&sort=-impact HTTP/1.1\r\nHost: assay\r\nAuthorization: Bearer " + key + "\r\n\r\n")
 		}
@@ -318,7 +318,7 @@ func (f *fairLoad) pages(ctx context.Context, key string, telemetry []byte) {
 // chunks sends bodies of small chunks as fast as a connection takes them.
 func (f *fairLoad) chunks(ctx context.Context, key string) {
 	body := strings.Repeat("1\r\nx\r\n", 64<<10) + "0\r\n\r\n"
-	f.withoutWaiting(ctx, f.otlp, func(out *bufio.Writer) (err error) {
+	f.withoutWaiting(ctx, f.srv.OTLPHTTP, func(out *bufio.Writer) (err error) {
 		for err == nil {
 			_, err = out.WriteString("POST /v1/logs HTTP/1.1\r\nHost: assay\r\nAuthorization: Bearer " + key +
 				"\r\nContent-Type: application/x-protobuf\r\nTransfer-Encoding: chunked\r\n\r\n" + body)
@@ -331,7 +331,7 @@ func (f *fairLoad) chunks(ctx context.Context, key string) {
 func (f *fairLoad) connect(ctx context.Context) {
 	requests := []byte(strings.Repeat("GET /api/v1/services HTTP/1.1\r\nHost: assay\r\n\r\n", 19) +
 		"GET /api/v1/services HTTP/1.1\r\nHost: assay\r\nConnection: close\r\n\r\n")
-	f.dial(ctx, f.rest, 0, func(c net.Conn) {
+	f.dial(ctx, f.srv.Root, 0, func(c net.Conn) {
 		if _, err := c.Write(requests); err == nil {
 			_, _ = io.Copy(io.Discard, c) // until the server closes the connection
 		}
@@ -362,7 +362,7 @@ func (f *fairLoad) trickle(ctx context.Context, address, beginning string) {
 // dial opens one connection after the other, with a pause between them, and closes each when use returns or ctx ends.
 func (f *fairLoad) dial(ctx context.Context, address string, pause time.Duration, use func(net.Conn)) {
 	for ctx.Err() == nil {
-		c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+		c, err := new(net.Dialer).DialContext(ctx, "tcp", strings.TrimPrefix(address, "http://"))
 		if err != nil {
 			f.refused.Add(1)
 			_ = sleep(ctx, fairBackoff)

@@ -52,7 +52,7 @@ func runDashboard(ctx context.Context, s *settings, emit func(*table) error) (er
 	if err := srv.calm(ctx); err != nil { // it scores all services first
 		return srv.Explain(err)
 	}
-	t, err := measureShown(ctx, "http://"+srv.rest, srv.key)
+	t, err := measureShown(ctx, srv.Root, srv.key)
 	if err != nil {
 		return srv.Explain(err)
 	}

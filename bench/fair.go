@@ -117,7 +117,7 @@ func (f *fairLoad) attacked(ctx context.Context, s *settings, t *table) (seen st
 
 // with runs do with a new server of two organizations.
 func (f *fairLoad) with(ctx context.Context, s *settings, do func(srv *server, greedy string) error) (err error) {
-	srv, err := startAssay(ctx, s.assay, "", fairArgs...)
+	srv, err := startAssay(ctx, s.assay, fairArgs...)
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (f *fairLoad) with(ctx context.Context, s *settings, do func(srv *server, g
 	if err != nil {
 		return err
 	}
-	f.otlp, f.grpc, f.rest = srv.http, srv.grpc, srv.rest
+	f.srv = srv
 	return do(srv, greedy)
 }
 
@@ -173,11 +173,11 @@ func (f *fairLoad) see(ctx context.Context, srv *server) (string, error) {
 	if err := sleep(ctx, fairSettle); err != nil {
 		return "", err
 	}
-	services, err := assaytest.List[scoredService](ctx, f.client, "http://"+srv.rest+"/api", srv.key, "/v1/services")
+	services, err := assaytest.List[scoredService](ctx, f.client, srv.REST, srv.key, "/v1/services")
 	if err != nil {
 		return "", err
 	}
-	insights, err := assaytest.List[seenInsight](ctx, f.client, "http://"+srv.rest+"/api", srv.key, "/v1/insights")
+	insights, err := assaytest.List[seenInsight](ctx, f.client, srv.REST, srv.key, "/v1/insights")
 	if err != nil {
 		return "", err
 	}
@@ -232,10 +232,10 @@ func results(services []scoredService, insights []seenInsight) (string, error) {
 
 // secondOrganization makes an organization beside a running server and returns its key.
 func secondOrganization(ctx context.Context, srv *server) (string, error) {
-	if _, err := srv.assay.Command(ctx, "organization", "create", "greedy"); err != nil {
+	if _, err := srv.Command(ctx, "organization", "create", "greedy"); err != nil {
 		return "", err
 	}
-	return srv.assay.Command(ctx, "key", "create", "--organization", "greedy", "--name", "flood")
+	return srv.Command(ctx, "key", "create", "--organization", "greedy", "--name", "flood")
 }
 
 // logsRequest returns an encoded request with log records of some services.
@@ -292,10 +292,10 @@ func quietRequests() ([]quiet, error) {
 
 // fairLoad sends for two organizations. It is safe for concurrent use.
 type fairLoad struct {
-	client           *http.Client
-	otlp, grpc, rest string // addresses
-	quiet            []quiet
-	serial           atomic.Uint64 // makes each request unique
+	client *http.Client
+	srv    *server
+	quiet  []quiet
+	serial atomic.Uint64 // makes each request unique
 
 	taken, refused, failed atomic.Int64 // of the attack
 	unserved               atomic.Int64 // of the quiet organization: status other than 200
@@ -358,7 +358,7 @@ func (f *fairLoad) send(ctx context.Context, key, path, encoding string, body []
 	if encoding != "" {
 		headers = append(headers, "Content-Encoding", encoding)
 	}
-	r, err := assaytest.Do(ctx, f.client, http.MethodPost, "http://"+f.otlp+path, key, body, headers...)
+	r, err := assaytest.Do(ctx, f.client, http.MethodPost, f.srv.OTLPHTTP+path, key, body, headers...)
 	if err != nil {
 		return 0, err
 	}

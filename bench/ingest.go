@@ -88,7 +88,7 @@ func startServers(ctx context.Context, s *settings) (servers []*server, err erro
 	servers = append(servers, collector)
 	// Include the later work for the spans of a load in the measurement: evaluating their
 	// traces, scoring.
-	a, err := startAssay(ctx, s.assay, "", "--trace-idle", "1s", "--score-interval", "1s")
+	a, err := startAssay(ctx, s.assay, "--trace-idle", "1s", "--score-interval", "1s")
 	if err != nil {
 		return servers, err
 	}
@@ -123,7 +123,7 @@ func transportLoad(ctx context.Context, srv *server, dial func(*server) (sender,
 	if err != nil {
 		return 0, 0, err
 	}
-	if srv.assay != nil {
+	if srv.key != "" {
 		now, err := srv.spans(ctx)
 		if err != nil {
 			return 0, 0, err
@@ -138,10 +138,10 @@ func transportLoad(ctx context.Context, srv *server, dial func(*server) (sender,
 // spans returns the number of spans that assay has evaluated. A Collector does not report
 // it.
 func (s *server) spans(ctx context.Context) (int, error) {
-	if s.assay == nil {
+	if s.key == "" {
 		return 0, nil
 	}
-	m, err := s.assay.Metrics(ctx)
+	m, err := s.Metrics(ctx)
 	return int(m[`assay_records_total{signal="traces"}`]), err
 }
 

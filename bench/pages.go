@@ -55,7 +55,7 @@ func runPages(ctx context.Context, s *settings, emit func(*table) error) (err er
 	if err := srv.calm(ctx); err != nil { // it scores all services first
 		return srv.Explain(err)
 	}
-	db, err := openReaders(filepath.Join(srv.dir, "assay.db"))
+	db, err := openReaders(filepath.Join(srv.Dir, "assay.db"))
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ const (
 func measurePages(ctx context.Context, s *settings, srv *server, db *sql.DB, l *listed) (*table, error) {
 	client := &http.Client{Transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: pageClients}}
 	defer client.CloseIdleConnections()
-	root := "http://" + srv.rest + "/api" + l.path + "&offset="
+	root := srv.REST + l.path + "&offset="
 	rest := func(offset func(n int) int) func(int) error {
 		return func(n int) error {
 			_, err := assaytest.Get(ctx, client, fmt.Sprint(root, offset(n)), srv.key)

@@ -7,10 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
@@ -24,89 +24,67 @@ func processTime() (time.Duration, error) {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), err
 }
 
-// server is a program that runs as a child process.
+// server is a program that runs as a child process: assay, or another receiver of OTLP without a REST API.
 type server struct {
-	*assaytest.Process
-	assay *assaytest.Server // nil for another program
-
-	rest, grpc, http string // addresses; rest is assay's only
-	key              string // API key, "" for none
-	dir              string // directory that stop deletes, "" for none
+	*assaytest.Server
+	key       string // API key, "" for another program than assay
+	temporary string // directory that stop deletes, "" for none
 }
 
 // bootstrapKey is the API key of the servers that this program starts.
 const bootstrapKey = assaytest.Key
 
-// startAssay starts assay with its store on disk, and waits until it is ready. Without a dir, it has one that stop deletes.
-func startAssay(ctx context.Context, binary, dir string, args ...string) (s *server, err error) {
-	own := ""
-	if dir == "" {
-		if own, err = os.MkdirTemp("", "assay-bench-"); err != nil {
-			return nil, err
-		}
-		defer func() {
-			if err != nil {
-				err = errors.Join(err, os.RemoveAll(own))
-			}
-		}()
-		dir = own
-	}
-	a, err := assaytest.Start(ctx, assaytest.Config{Binary: binary, Dir: dir, Args: append([]string{"--bootstrap-api-key", bootstrapKey}, args...)})
+// startAssay starts assay with its store on disk, in a directory that stop deletes, and waits until it is ready.
+func startAssay(ctx context.Context, binary string, args ...string) (*server, error) {
+	dir, err := os.MkdirTemp("", "assay-bench-")
 	if err != nil {
 		return nil, err
 	}
-	if err := a.AwaitReady(ctx); err != nil {
-		a.Close()
-		return nil, err
-	}
-	return &server{
-		Process: a.Process, assay: a, key: bootstrapKey, dir: own,
-		rest: strings.TrimPrefix(a.Root, "http://"), http: strings.TrimPrefix(a.OTLPHTTP, "http://"), grpc: a.OTLPGRPC,
-	}, nil
+	return startIn(ctx, dir, binary, args...)
 }
 
-// startFilled starts assay in a directory of its own, with a store that fill has written to. It returns how long that
-// took.
+// startIn is startAssay with a directory.
+func startIn(ctx context.Context, dir, binary string, args ...string) (*server, error) {
+	a, err := assaytest.Start(ctx, assaytest.Config{Binary: binary, Dir: dir, Args: append([]string{"--bootstrap-api-key", bootstrapKey}, args...)})
+	if err == nil {
+		if err = a.AwaitReady(ctx); err != nil {
+			a.Close()
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return &server{Server: a, key: bootstrapKey, temporary: dir}, nil
+}
+
+// startFilled is startAssay with a store that fill has written to. It returns how long that took.
 func startFilled(
 	ctx context.Context, binary string, fill func(ctx context.Context, path string) error, args ...string,
 ) (s *server, filled time.Duration, err error) {
-	dir, err := os.MkdirTemp("", "assay-bench-")
-	if err != nil {
-		return nil, 0, err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.RemoveAll(dir))
-		}
-	}()
 	// The first start creates the schema, the organization and the key.
-	if s, err = startAssay(ctx, binary, dir); err != nil {
+	if s, err = startAssay(ctx, binary); err != nil {
 		return nil, 0, err
 	}
-	if err := s.stop(); err != nil {
-		return nil, 0, err
-	}
+	err = s.Stop()
 	began := time.Now()
-	if err := fill(ctx, filepath.Join(dir, "assay.db")); err != nil {
-		return nil, 0, fmt.Errorf("fill the store: %w", err)
+	if err == nil {
+		err = fill(ctx, filepath.Join(s.Dir, "assay.db"))
+	}
+	if err != nil {
+		return nil, 0, errors.Join(fmt.Errorf("fill the store: %w", err), os.RemoveAll(s.Dir))
 	}
 	filled = time.Since(began)
-	if s, err = startAssay(ctx, binary, dir, args...); err != nil {
-		return nil, 0, err
-	}
-	s.dir = dir
-	return s, filled, nil
+	s, err = startIn(ctx, s.Dir, binary, args...)
+	return s, filled, err
 }
 
 // stop terminates the program and waits for it.
 func (s *server) stop() error {
-	if s.dir != "" {
-		defer os.RemoveAll(s.dir)
+	err := s.Stop()
+	if s.temporary != "" {
+		err = errors.Join(err, os.RemoveAll(s.temporary))
 	}
-	if s.assay != nil {
-		return s.assay.Stop()
-	}
-	return s.Stop()
+	return err
 }
 
 // calm waits until the server is idle.
@@ -157,10 +135,10 @@ func startCollector(ctx context.Context, binary string) (*server, error) {
 			return nil, err
 		}
 	}
-	s := new(server)
-	for _, a := range []*string{&s.grpc, &s.http} {
+	var addresses [2]string // of gRPC and HTTP
+	for i := range addresses {
 		var err error
-		if *a, err = assaytest.FreeAddress(ctx); err != nil {
+		if addresses[i], err = assaytest.FreeAddress(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -170,9 +148,9 @@ exporters: {nop: {}}
 service:
   telemetry: {metrics: {level: none}, logs: {level: error}}
   pipelines: {traces: {receivers: [otlp], exporters: [nop]}}
-`, s.grpc, s.http)
+`, addresses[0], addresses[1])
 	ready := func(ctx context.Context) error {
-		for _, address := range []string{s.grpc, s.http} {
+		for _, address := range addresses {
 			c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 			if err != nil {
 				return err
@@ -181,11 +159,16 @@ service:
 		}
 		return nil
 	}
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), binary, "--config", "yaml:"+config) // stop ends it
-	var err error
-	if s.Process, err = assaytest.StartProcess("Collector", cmd, nil); err != nil {
+	conn, err := assaytest.Dial(addresses[0])
+	if err != nil {
 		return nil, err
 	}
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), binary, "--config", "yaml:"+config) // stop ends it
+	p, err := assaytest.StartProcess("Collector", cmd, nil)
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	s := &server{Server: &assaytest.Server{Process: p, OTLPGRPC: addresses[0], OTLPHTTP: "http://" + addresses[1], Conn: conn, Client: new(http.Client)}}
 	if err := assaytest.Await(ctx, assaytest.Limit, assaytest.PollInterval, func() error { return ready(ctx) }); err != nil {
 		return nil, errors.Join(s.Explain(err), s.stop())
 	}

@@ -92,7 +92,7 @@ func runRead(ctx context.Context, s *settings, emit func(*table) error) (err err
 	if err != nil {
 		return srv.Explain(err)
 	}
-	file, err := os.Stat(filepath.Join(srv.dir, "assay.db"))
+	file, err := os.Stat(filepath.Join(srv.Dir, "assay.db"))
 	if err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func sendOne(ctx context.Context, s *settings, srv *server) error {
 func timeReads(ctx context.Context, srv *server, path string, total, items int) (ms []float64, size int, err error) {
 	client := &http.Client{Transport: &http.Transport{DisableCompression: true}}
 	defer client.CloseIdleConnections()
-	url := "http://" + srv.rest + "/api" + path
+	url := srv.REST + path
 	var body []byte
 	for i := range readWarmUp + readRequests {
 		began := time.Now()

@@ -65,7 +65,7 @@ func replicasOf(ctx context.Context, s *settings, n int) (r replicaResult, err e
 	defer func() { err = errors.Join(err, database.Close()) }()
 	var servers []*server
 	for i := range n {
-		srv, err := startAssay(ctx, s.assay, "", "--store", database.URL(), "--replica-name", "replica-"+strconv.Itoa(i))
+		srv, err := startAssay(ctx, s.assay, "--store", database.URL(), "--replica-name", "replica-"+strconv.Itoa(i))
 		if err != nil {
 			return r, err
 		}
@@ -108,7 +108,7 @@ func replicaLoad(ctx context.Context, client *http.Client, servers []*server, bo
 	all.serial.Store(uint64(time.Now().UnixNano())) // rounds differ
 	return callFrom(replicaConnections*len(servers), replicaSpan, func(i int) error {
 		srv := servers[i%len(servers)]
-		to := &fairLoad{client: client, otlp: srv.http}
+		to := &fairLoad{client: client, srv: srv}
 		status, err := to.send(ctx, srv.key, "/v1/logs", "", all.unique(body))
 		if err == nil && status != http.StatusOK {
 			err = fmt.Errorf("status %d", status)

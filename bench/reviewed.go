@@ -54,26 +54,22 @@ func writeHostileRepository(dir string) error {
 
 // runReviewed measures another operation while the agent reviews a hostile repository again and again.
 func runReviewed(ctx context.Context, s *settings, emit func(*table) error) (err error) {
-	root, err := os.MkdirTemp("", "assay-bench-")
+	code, err := os.MkdirTemp("", "assay-bench-")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(root)
-	code, data := filepath.Join(root, "code"), filepath.Join(root, "data")
-	if err := errors.Join(os.Mkdir(code, 0o700), os.Mkdir(data, 0o700)); err != nil {
-		return err
-	}
+	defer os.RemoveAll(code)
 	if err := writeHostileRepository(code); err != nil {
 		return err
 	}
-	srv, err := startAssay(ctx, s.assay, data, "--agent-local-root", code)
+	srv, err := startAssay(ctx, s.assay, "--agent-local-root", code)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, srv.stop()) }()
 	client := &http.Client{Timeout: assaytest.Limit, Transport: &http.Transport{MaxIdleConnsPerHost: readers}}
 	defer client.CloseIdleConnections()
-	a := &agentClient{client: client, root: "http://" + srv.rest + "/api/v1/agent", key: srv.key}
+	a := &agentClient{client: client, root: srv.REST + "/v1/agent", key: srv.key}
 	var made struct {
 		Repositories []struct {
 			ID string `json:"id"`
@@ -116,7 +112,7 @@ func runReviewed(ctx context.Context, s *settings, emit func(*table) error) (err
 func (t *table) compare(ctx context.Context, client *http.Client, srv *server, start func() (end func() error, err error)) (ratio float64, err error) {
 	list := func() (answers, error) {
 		return callFrom(readers, compareSpan, func(int) error {
-			_, err := assaytest.Get(ctx, client, "http://"+srv.rest+"/api/v1/services", srv.key)
+			_, err := assaytest.Get(ctx, client, srv.REST+"/v1/services", srv.key)
 			return err
 		})
 	}

@@ -52,7 +52,7 @@ type httpSender struct {
 }
 
 func dialHTTP(s *server) (sender, error) {
-	return &httpSender{&http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: senders}}, "http://" + s.http, s.key}, nil
+	return &httpSender{&http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: senders}}, s.OTLPHTTP, s.key}, nil
 }
 
 func (h *httpSender) send(ctx context.Context, body []byte) error {
@@ -95,7 +95,7 @@ type grpcSender struct {
 func dialGRPC(s *server) (sender, error) {
 	g := &grpcSender{key: s.key}
 	for range grpcConnections {
-		c, err := assaytest.Dial(s.grpc)
+		c, err := assaytest.Dial(s.OTLPGRPC)
 		if err != nil {
 			g.close()
 			return nil, err

@@ -47,7 +47,7 @@ func runSoak(ctx context.Context, s *settings, emit func(*table) error) (err err
 	if err != nil {
 		return err
 	}
-	srv, err := startAssay(ctx, s.assay, "")
+	srv, err := startAssay(ctx, s.assay)
 	if err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func (p *soakSender) send(ctx context.Context, end time.Time, perSecond float64)
 
 func (p *soakSender) post(ctx context.Context, signal wire.Signal, body []byte) error {
 	for {
-		r, err := assaytest.Post(ctx, p.client, "http://"+p.srv.http, p.srv.key, signal, body)
+		r, err := assaytest.Post(ctx, p.client, p.srv.OTLPHTTP, p.srv.key, signal, body)
 		switch {
 		case err != nil:
 			return err
@@ -211,7 +211,7 @@ func sampleMetrics(ctx context.Context, srv *server, span time.Duration) (s soak
 		case <-time.After(wait):
 		}
 		wait = interval
-		m, err := srv.assay.Metrics(ctx)
+		m, err := srv.Metrics(ctx)
 		if err != nil {
 			if ctx.Err() == nil {
 				s.err = err
