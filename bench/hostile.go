@@ -71,35 +71,23 @@ func runHostile(ctx context.Context, s *settings, emit func(*table) error) error
 		if err != nil {
 			return err
 		}
-		binary.ordinary = append(binary.ordinary, hostileInput{"ordinary " + signal.String(), signal, joined(w, hostileBytes)})
-		binary.first = append(binary.first, hostileInput{"first exports of " + signal.String(), signal, first})
-		text.ordinary = append(text.ordinary, hostileInput{"ordinary " + signal.String(), signal, doc})
+		binary.ordinary = append(binary.ordinary, made("ordinary "+signal.String(), signal, joined(w, hostileBytes)))
+		binary.first = append(binary.first, made("first exports of "+signal.String(), signal, first))
+		text.ordinary = append(text.ordinary, made("ordinary "+signal.String(), signal, doc))
 	}
-	for _, in := range slices.Concat(binary.ordinary, binary.first) {
-		binary.inputs = append(binary.inputs, hostileShape{in.name, false, func() (hostileInput, error) { return in, nil }})
-	}
-	for _, in := range text.ordinary {
-		text.inputs = append(text.inputs, hostileShape{in.name, false, func() (hostileInput, error) { return in, nil }})
-	}
+	binary.inputs, text.inputs = slices.Concat(binary.ordinary, binary.first), slices.Clone(text.ordinary)
 	for _, c := range wiretest.Colds() {
-		binary.inputs = append(binary.inputs, hostileShape{c.Name, false, func() (hostileInput, error) {
-			return hostileInput{c.Name, c.Signal, c.Request(start, hostileBytes)}, nil
-		}})
+		binary.inputs = append(binary.inputs, hostileShape{c.Name, c.Signal, false, func() ([]byte, error) { return c.Request(start, hostileBytes), nil }})
 	}
 	for _, h := range wiretest.Shapes() {
 		h.At = start
-		binary.inputs = append(binary.inputs, hostileShape{h.Name, true, func() (hostileInput, error) {
-			return hostileInput{h.Name, h.Signal, h.Request(hostileBytes)}, nil
-		}})
-		text.inputs = append(text.inputs, hostileShape{h.Name, true, func() (hostileInput, error) {
-			doc, err := hostileJSON(h.Signal, h.Request(hostileObjects))
-			return hostileInput{h.Name, h.Signal, doc}, err
+		binary.inputs = append(binary.inputs, hostileShape{h.Name, h.Signal, true, func() ([]byte, error) { return h.Request(hostileBytes), nil }})
+		text.inputs = append(text.inputs, hostileShape{h.Name, h.Signal, true, func() ([]byte, error) {
+			return hostileJSON(h.Signal, h.Request(hostileObjects))
 		}})
 	}
 	for _, d := range wiretest.Documents() {
-		text.inputs = append(text.inputs, hostileShape{d.Name, true, func() (hostileInput, error) {
-			return hostileInput{d.Name, d.Signal, d.Request(hostileBytes)}, nil
-		}})
+		text.inputs = append(text.inputs, hostileShape{d.Name, d.Signal, true, func() ([]byte, error) { return d.Request(hostileBytes), nil }})
 	}
 	for _, b := range []*hostileBench{&binary, &text} {
 		if err := b.run(ctx, s); err != nil {
@@ -152,25 +140,24 @@ func renamedRequest(signal wire.Signal, body []byte, suffix string) ([]byte, err
 	})
 }
 
-// hostileInput is one request.
-type hostileInput struct {
-	name   string
-	signal wire.Signal
-	body   []byte
-}
-
 // hostileShape makes a request.
 type hostileShape struct {
 	name    string
+	signal  wire.Signal
 	hostile bool
-	make    func() (hostileInput, error)
+	make    func() (body []byte, err error)
+}
+
+// made returns the shape of an ordinary request.
+func made(name string, signal wire.Signal, body []byte) hostileShape {
+	return hostileShape{name, signal, false, func() ([]byte, error) { return body, nil }}
 }
 
 // hostileBench times requests and ordinary ones in turn.
 type hostileBench struct {
 	table
-	once              func(context.Context, hostileInput) (run func() error, steps func() uint64, err error)
-	ordinary, first   []hostileInput
+	once              func(ctx context.Context, signal wire.Signal, body []byte) (run func() error, steps func() uint64, err error)
+	ordinary, first   []hostileShape
 	inputs            []hostileShape
 	worst, worstFirst float64
 }
@@ -216,10 +203,6 @@ func (b *hostileBench) round(ctx context.Context, shape hostileShape, r *hostile
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	in, err := shape.make()
-	if err != nil {
-		return fmt.Errorf("%s: %w", shape.name, err)
-	}
 	ordinary, err := b.mean(ctx, b.ordinary)
 	if err != nil {
 		return err
@@ -228,33 +211,36 @@ func (b *hostileBench) round(ctx context.Context, shape hostileShape, r *hostile
 	if err != nil {
 		return err
 	}
-	seconds, steps, refused, err := b.time(ctx, in)
+	seconds, steps, refused, err := b.time(ctx, shape)
 	if err != nil {
-		return fmt.Errorf("%s: %w", shape.name, err)
+		return err
 	}
-	r.seconds, r.ordinary, r.first = append(r.seconds, seconds/float64(len(in.body))), append(r.ordinary, ordinary), append(r.first, first)
+	r.seconds, r.ordinary, r.first = append(r.seconds, seconds), append(r.ordinary, ordinary), append(r.first, first)
 	r.steps, r.refused = steps, refused
 	return nil
 }
 
 // mean returns the mean time of requests, in seconds per byte.
-func (b *hostileBench) mean(ctx context.Context, inputs []hostileInput) (mean float64, err error) {
+func (b *hostileBench) mean(ctx context.Context, inputs []hostileShape) (mean float64, err error) {
 	for _, in := range inputs {
 		seconds, _, _, err := b.time(ctx, in)
 		if err != nil {
 			return 0, err
 		}
-		mean += seconds / float64(len(in.body)) / float64(len(inputs))
+		mean += seconds / float64(len(inputs))
 	}
 	return mean, nil
 }
 
-// time returns the processor time of one run, its steps per byte, and whether the request
-// was rejected.
-func (b *hostileBench) time(ctx context.Context, in hostileInput) (seconds, steps float64, refused bool, err error) {
-	run, count, err := b.once(ctx, in)
+// time returns the processor time and the steps of one run per byte, and whether the request was rejected.
+func (b *hostileBench) time(ctx context.Context, in hostileShape) (seconds, steps float64, refused bool, err error) {
+	body, err := in.make()
 	if err != nil {
-		return 0, 0, false, err
+		return 0, 0, false, fmt.Errorf("%s: %w", in.name, err)
+	}
+	run, count, err := b.once(ctx, in.signal, body)
+	if err != nil {
+		return 0, 0, false, fmt.Errorf("%s: %w", in.name, err)
 	}
 	seconds, _, err = timed(func() error {
 		err := run()
@@ -264,7 +250,11 @@ func (b *hostileBench) time(ctx context.Context, in hostileInput) (seconds, step
 		}
 		return err
 	})
-	return seconds, float64(count()) / float64(len(in.body)), refused, err
+	if err != nil {
+		return 0, 0, false, fmt.Errorf("%s: %w", in.name, err)
+	}
+	size := float64(len(body))
+	return seconds / size, float64(count()) / size, refused, nil
 }
 
 // add adds a row.
@@ -300,12 +290,12 @@ func joined(w *workload, size int) (body []byte) {
 
 // evaluateOnce prepares the analysis of a request, in parts as in a server, with empty
 // caches and a filter full of other facts.
-func evaluateOnce(ctx context.Context, r hostileInput) (run func() error, steps func() uint64, err error) {
+func evaluateOnce(ctx context.Context, signal wire.Signal, body []byte) (run func() error, steps func() uint64, err error) {
 	now := uint64(start.UnixNano())
 	in := rules.Input{
 		OrganizationID: organization, Arrival: now, Latest: now + uint64(time.Minute),
 		Start: now - uint64(assay.DefaultWindow), MetricStart: now - uint64(assay.MetricWindow),
-		Budget: rules.NewBudget(len(r.body)),
+		Budget: rules.NewBudget(len(body)),
 	}
 	quota := engine.NewQuota(engine.QuotaConfig{Store: emptyStore{}})
 	if err := quota.Load(ctx, organization); err != nil {
@@ -322,18 +312,18 @@ func evaluateOnce(ctx context.Context, r hostileInput) (run func() error, steps 
 	var b rules.Batch
 	total := uint64(0)
 	return func() error {
-		parts, err := wire.Split(r.body, hostileEntries, hostileParts)
+		parts, err := wire.Split(body, hostileEntries, hostileParts)
 		if err != nil {
 			return err
 		}
 		if len(parts) > 1 {
-			if err := wire.ValidateContext(ctx, r.signal, r.body); err != nil {
+			if err := wire.ValidateContext(ctx, signal, body); err != nil {
 				return err
 			}
 		}
 		for _, part := range parts {
 			b.Reset()
-			err := e.Evaluate(ctx, r.signal, part, in, &b)
+			err := e.Evaluate(ctx, signal, part, in, &b)
 			total += e.Steps()
 			if err != nil {
 				return err
@@ -345,10 +335,10 @@ func evaluateOnce(ctx context.Context, r hostileInput) (run func() error, steps 
 }
 
 // transcodeOnce prepares the conversion of a document to protobuf.
-func transcodeOnce(ctx context.Context, r hostileInput) (run func() error, steps func() uint64, err error) {
-	out := make([]byte, 0, len(r.body))
+func transcodeOnce(ctx context.Context, signal wire.Signal, body []byte) (run func() error, steps func() uint64, err error) {
+	out := make([]byte, 0, len(body))
 	return func() error {
-		_, err := otlpjson.Transcode(ctx, r.signal, out, r.body, hostileBytes)
+		_, err := otlpjson.Transcode(ctx, signal, out, body, hostileBytes)
 		return err
 	}, func() uint64 { return 0 }, nil
 }
