@@ -22,7 +22,7 @@ const (
 // transports by name.
 var transports = []struct {
 	name string
-	dial func(s *server) (sender, error)
+	dial func(s *server) (*sender, error)
 }{
 	{"HTTP", dialHTTP},
 	{"gRPC", dialGRPC},
@@ -97,7 +97,7 @@ func startServers(ctx context.Context, s *settings) (servers []*server, err erro
 
 // transportLoad sends the workload once and waits for the work that follows. It returns
 // the server's processor time and the duration of the sending.
-func transportLoad(ctx context.Context, srv *server, dial func(*server) (sender, error), w *workload) (cpu, wall time.Duration, err error) {
+func transportLoad(ctx context.Context, srv *server, dial func(*server) (*sender, error), w *workload) (cpu, wall time.Duration, err error) {
 	to, err := dial(srv)
 	if err != nil {
 		return 0, 0, err

@@ -18,14 +18,14 @@ import (
 )
 
 // sender sends encoded trace requests. It is safe for concurrent use.
-type sender interface {
-	send(ctx context.Context, body []byte) error
-	close()
+type sender struct {
+	send  func(ctx context.Context, body []byte) error
+	close func()
 }
 
 // sendAll sends every request of a workload once, several concurrently. Any response
 // except a complete acceptance is an error.
-func sendAll(ctx context.Context, to sender, w *workload) error {
+func sendAll(ctx context.Context, to *sender, w *workload) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
@@ -46,24 +46,19 @@ func sendAll(ctx context.Context, to sender, w *workload) error {
 	return group.Wait()
 }
 
-type httpSender struct {
-	client   *http.Client
-	url, key string
-}
-
-func dialHTTP(s *server) (sender, error) {
-	return &httpSender{&http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: senders}}, s.OTLPHTTP, s.key}, nil
-}
-
-func (h *httpSender) send(ctx context.Context, body []byte) error {
-	r, err := assaytest.Post(ctx, h.client, h.url, h.key, wire.Traces, body)
-	switch {
-	case err != nil:
-		return err
-	case r.Status != http.StatusOK:
-		return fmt.Errorf("status %d: %q", r.Status, r.Body)
+func dialHTTP(s *server) (*sender, error) {
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: senders}}
+	send := func(ctx context.Context, body []byte) error {
+		r, err := assaytest.Post(ctx, client, s.OTLPHTTP, s.key, wire.Traces, body)
+		switch {
+		case err != nil:
+			return err
+		case r.Status != http.StatusOK:
+			return fmt.Errorf("status %d: %q", r.Status, r.Body)
+		}
+		return accepted(r.Body)
 	}
-	return accepted(r.Body)
+	return &sender{send, client.CloseIdleConnections}, nil
 }
 
 // accepted reports whether a response accepts all records.
@@ -81,40 +76,33 @@ func accepted(response []byte) error {
 	return nil
 }
 
-func (h *httpSender) close() { h.client.CloseIdleConnections() }
-
 // grpcConnections share the calls, as with several exporters.
 const grpcConnections = 4
 
-type grpcSender struct {
-	connections []*grpc.ClientConn
-	key         string
-	next        atomic.Uint64
-}
-
-func dialGRPC(s *server) (sender, error) {
-	g := &grpcSender{key: s.key}
+func dialGRPC(s *server) (*sender, error) {
+	var connections []*grpc.ClientConn
+	var next atomic.Uint64
+	g := &sender{
+		send: func(ctx context.Context, body []byte) error {
+			answer, err := assaytest.Export(ctx, connections[next.Add(1)%grpcConnections], s.key, wire.Traces, body)
+			if err != nil {
+				return err
+			}
+			return accepted(answer)
+		},
+		close: func() {
+			for _, c := range connections {
+				_ = c.Close() // no data can be lost
+			}
+		},
+	}
 	for range grpcConnections {
 		c, err := assaytest.Dial(s.OTLPGRPC)
 		if err != nil {
 			g.close()
 			return nil, err
 		}
-		g.connections = append(g.connections, c)
+		connections = append(connections, c)
 	}
 	return g, nil
-}
-
-func (g *grpcSender) send(ctx context.Context, body []byte) error {
-	answer, err := assaytest.Export(ctx, g.connections[g.next.Add(1)%grpcConnections], g.key, wire.Traces, body)
-	if err != nil {
-		return err
-	}
-	return accepted(answer)
-}
-
-func (g *grpcSender) close() {
-	for _, c := range g.connections {
-		_ = c.Close() // no data can be lost
-	}
 }
