@@ -151,19 +151,9 @@ func (c *Conn) Turn(ctx context.Context, organization string) error {
 	if c == nil {
 		return nil
 	}
-	wait, refund := c.limiter.charge(c, organization)
-	if wait <= 0 {
+	if wait, refund := c.limiter.charge(c, organization); c.wait(wait, nil, ctx.Done(), refund) {
 		return nil
 	}
-	turn := time.NewTimer(wait)
-	defer turn.Stop()
-	select {
-	case <-turn.C:
-		return nil
-	case <-c.gone:
-	case <-ctx.Done():
-	}
-	refund()
 	return &assay.Error{Code: assay.CodeUnavailable, Message: "the organization sends too many requests", Err: ctx.Err()}
 }
 
@@ -281,21 +271,23 @@ func (c *Conn) pace(cost int, done <-chan struct{}) {
 	c.wait(wait, known, done, refund)
 }
 
-// wait waits for a duration. It returns early and calls refund when one of the channels or the connection is closed.
-func (c *Conn) wait(wait time.Duration, known, done <-chan struct{}, refund func()) {
+// wait waits for a duration and returns true. When one of the channels or the connection is closed before, it calls refund
+// and returns false.
+func (c *Conn) wait(wait time.Duration, known, done <-chan struct{}, refund func()) bool {
 	if wait <= 0 {
-		return
+		return true
 	}
 	turn := time.NewTimer(wait)
 	defer turn.Stop()
 	select {
 	case <-turn.C:
-		return
+		return true
 	case <-known:
 	case <-c.gone:
 	case <-done:
 	}
 	refund()
+	return false
 }
 
 // renew ends a call over HTTP/2 on a connection without an organization. If the connection has used a third of its own
