@@ -33,18 +33,6 @@ func (c *countingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// positionReader counts the bytes read through it.
-type positionReader struct {
-	r io.Reader
-	n int64
-}
-
-func (p *positionReader) Read(b []byte) (int, error) {
-	n, err := p.r.Read(b)
-	p.n += int64(n)
-	return n, err
-}
-
 // readInput calls add for every request of an input with the signal, the uncompressed protobuf bytes, which are valid
 // during the call only, and the offset of the request. It returns an *InputError for unreadable input.
 func readInput(ctx context.Context, input Input, counter *countingReader, limit int64, add func(wire.Signal, []byte, int64) error) error {
@@ -72,11 +60,11 @@ func readInput(ctx context.Context, input Input, counter *countingReader, limit 
 		return fail(0, err)
 	}
 	defer file.close()
-	position := &positionReader{r: plain}
-	r := bufio.NewReaderSize(position, 1<<16)
+	var position int64
+	r := bufio.NewReaderSize(&countingReader{plain, func(n int64) { position += n }}, 1<<16)
 	head, err := r.Peek(r.Size())
 	if err != nil && !errors.Is(err, io.EOF) {
-		return fail(position.n, err)
+		return fail(position, err)
 	}
 	if len(head) == 0 {
 		return fail(0, errEmpty)
@@ -91,7 +79,7 @@ func readInput(ctx context.Context, input Input, counter *countingReader, limit 
 	}
 	body, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err != nil {
-		return fail(position.n, err)
+		return fail(position, err)
 	}
 	if int64(len(body)) > limit {
 		if kind := guess(head); kind != "" {
