@@ -131,8 +131,8 @@ func findingIDs(findings []*assay.CodeFinding) string {
 	return strings.Join(ids, " ")
 }
 
-// testCodebaseIsolation uses the ids of one organization with the id of another.
-func testCodebaseIsolation(t *testing.T, s *suite) {
+// TestCodebaseIsolation uses the ids of one organization with the id of another.
+func (s *suite) TestCodebaseIsolation(t *testing.T) {
 	ctx := s.ctx()
 	mine, theirs := s.organization(), s.organization()
 	i := s.installation(mine)
@@ -190,8 +190,8 @@ func testCodebaseIsolation(t *testing.T, s *suite) {
 	require.Len(t, s.findings(mine, assay.FindingFilter{}), 1)
 }
 
-// testExpireCodebase expires findings and runs.
-func testExpireCodebase(t *testing.T, s *suite) {
+// TestExpireCodebase expires findings and runs.
+func (s *suite) TestExpireCodebase(t *testing.T) {
 	ctx := s.ctx()
 	org := s.organization()
 	repo, other := s.repository(org), s.repository(org)

@@ -19,7 +19,7 @@ import (
 
 const unknownID = "00000000-0000-4000-8000-000000000000"
 
-func testOrganizations(t *testing.T, s *suite) {
+func (s *suite) TestOrganizations(t *testing.T) {
 	ctx := s.ctx()
 	require.NoError(t, s.Ping(ctx))
 	a := &assay.Organization{Name: "beta", ExternalID: "ext-1", Tier: assay.TierPro}
@@ -78,7 +78,7 @@ func testOrganizations(t *testing.T, s *suite) {
 	require.Zero(t, got.ScoreUpdatedAt)
 }
 
-func testAPIKeys(t *testing.T, s *suite) {
+func (s *suite) TestAPIKeys(t *testing.T) {
 	ctx := s.ctx()
 	org, other := s.organization(), s.organization()
 	newKey := func(id, org string) *assay.APIKey {
@@ -117,8 +117,8 @@ func testAPIKeys(t *testing.T, s *suite) {
 	require.Equal(t, micro(epoch), got.RevokedAt, "the first")
 }
 
-// testAPIKeyPrefix requires that all programs that use the store get the prefix that the first one set.
-func testAPIKeyPrefix(t *testing.T, s *suite) {
+// TestAPIKeyPrefix requires that all programs that use the store get the prefix that the first one set.
+func (s *suite) TestAPIKeyPrefix(t *testing.T) {
 	ctx := s.ctx()
 	other := s.handle()
 	prefix := func(st Store, given string) string {
@@ -141,7 +141,7 @@ func testAPIKeyPrefix(t *testing.T, s *suite) {
 	require.Equal(t, first, prefix(other, ""))
 }
 
-func testAPIKeyPages(t *testing.T, s *suite) {
+func (s *suite) TestAPIKeyPages(t *testing.T) {
 	ctx := s.ctx()
 	org, other := s.organization(), s.organization()
 	add := func(id, org string, ends time.Time) {
@@ -185,9 +185,9 @@ func testAPIKeyPages(t *testing.T, s *suite) {
 	}
 }
 
-// testAPIKeyLimits requires that concurrent calls create no more keys than a limit, and that revoked and expired keys
+// TestAPIKeyLimits requires that concurrent calls create no more keys than a limit, and that revoked and expired keys
 // and those of other organizations do not count as live.
-func testAPIKeyLimits(t *testing.T, s *suite) {
+func (s *suite) TestAPIKeyLimits(t *testing.T) {
 	ctx := s.ctx()
 	org, other := s.organization(), s.organization()
 	var ids atomic.Int64
@@ -224,7 +224,7 @@ func testAPIKeyLimits(t *testing.T, s *suite) {
 	require.Equal(t, map[string]int{org: 5, other: 2}, count)
 }
 
-func testServices(t *testing.T, s *suite) {
+func (s *suite) TestServices(t *testing.T) {
 	ctx := s.ctx()
 	org := s.organization()
 	keys := []assay.ServiceKey{
@@ -280,8 +280,8 @@ func testServices(t *testing.T, s *suite) {
 	}
 }
 
-// testIsolation requests the data of one organization with the id of another.
-func testIsolation(t *testing.T, s *suite) {
+// TestIsolation requests the data of one organization with the id of another.
+func (s *suite) TestIsolation(t *testing.T) {
 	ctx := s.ctx()
 	mine, theirs := s.organization(), s.organization()
 	key := named("same")

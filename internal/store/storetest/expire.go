@@ -52,8 +52,8 @@ func (s *suite) unscored(org string) []string {
 	return must(s.UnscoredServices(s.ctx(), org, false))(s.t)
 }
 
-// testExpire moves the window over more rows than one transaction deletes.
-func testExpire(t *testing.T, s *suite) {
+// TestExpire moves the window over more rows than one transaction deletes.
+func (s *suite) TestExpire(t *testing.T) {
 	const services, hours = 60, 100
 	org := s.organization()
 	last := bucket(epoch)
@@ -151,7 +151,7 @@ func testExpire(t *testing.T, s *suite) {
 	require.Empty(t, must(s.UnscoredServices(s.ctx(), org, true))(t), "nothing to score any more")
 }
 
-func testExpireClaims(t *testing.T, s *suite) {
+func (s *suite) TestExpireClaims(t *testing.T) {
 	org := s.organization()
 	a, b := named("a"), named("b")
 	idA, idB := delta.ServiceID(org, a), delta.ServiceID(org, b)
@@ -210,9 +210,9 @@ func testExpireClaims(t *testing.T, s *suite) {
 // MaxClaims is the limit of claims of the stores that the suite opens.
 const MaxClaims = 10_000
 
-// testClaimLimit: an organization stores a limited number of claims. Those that expire make room, by exactly their
+// TestClaimLimit: an organization stores a limited number of claims. Those that expire make room, by exactly their
 // number.
-func testClaimLimit(t *testing.T, s *suite) {
+func (s *suite) TestClaimLimit(t *testing.T) {
 	org, other := s.organization(), s.organization()
 	hour := bucket(epoch)
 	stored := func(of string) (n uint64) {
@@ -283,9 +283,9 @@ func testClaimLimit(t *testing.T, s *suite) {
 	require.EqualValues(t, MaxClaims, stored(org))
 }
 
-// testExpireInstances writes more RES-002 claims at once than one transaction reads. Most
+// TestExpireInstances writes more RES-002 claims at once than one transaction reads. Most
 // of them are contested and stay.
-func testExpireInstances(t *testing.T, s *suite) {
+func (s *suite) TestExpireInstances(t *testing.T) {
 	const keys, every = 3600, 9
 	org := s.organization()
 	hour := bucket(epoch)
@@ -310,7 +310,7 @@ func testExpireInstances(t *testing.T, s *suite) {
 	}
 }
 
-func testExpireSets(t *testing.T, s *suite) {
+func (s *suite) TestExpireSets(t *testing.T) {
 	org, key := s.organization(), named("a")
 	hour := bucket(epoch)
 	set := func(k uint64) delta.DistinctKey {
@@ -351,7 +351,7 @@ func testExpireSets(t *testing.T, s *suite) {
 	require.Zero(t, s.rows()["distinct_sets"])
 }
 
-func testExpireServices(t *testing.T, s *suite) {
+func (s *suite) TestExpireServices(t *testing.T) {
 	org := s.organization()
 	id := s.seen(org, named("old"), catalog.RES001, true)
 	s.commit(claim(org, named("old"), catalog.MET003, 1, 1, bucket(epoch)))
@@ -404,14 +404,14 @@ func testExpireServices(t *testing.T, s *suite) {
 	require.Empty(t, s.facts(org, id).Insights)
 }
 
-// testNothingGrows runs the same load for days and expects the size of the store to
+// TestNothingGrows runs the same load for days and expects the size of the store to
 // become constant.
-func testNothingGrows(t *testing.T, s *suite) {
+func (s *suite) TestNothingGrows(t *testing.T) {
 	org := s.organization()
 	const window = 12 * 3600
 	repo := s.repository(org)
 	require.NoError(t, s.StartOnboarding(s.ctx(), org))
-	// Deliveries are kept for longer than this test's days; see testDeliveryOrder and testDeliveryLimits.
+	// Deliveries are kept for longer than this test's days; see TestDeliveryOrder and TestDeliveryLimits.
 	hook := s.webhook(org, func(w *assay.Webhook) { w.Enabled = false })
 	require.NoError(t, s.AddTestDelivery(s.ctx(), &assay.WebhookDelivery{OrganizationID: org, WebhookID: hook.ID, Status: assay.DeliveryFailed, CompletedAt: s.clock.now()}))
 	run := func(hours int) {
@@ -485,7 +485,7 @@ func testNothingGrows(t *testing.T, s *suite) {
 	}
 	run(2 * 24)
 	full := s.rows()
-	full["log_volume"] += 24 // periods of 30 days; see testExpireLogRecords
+	full["log_volume"] += 24 // periods of 30 days; see TestExpireLogRecords
 	run(24)
 	require.Equal(t, full, s.rows())
 	for table, n := range full {

@@ -21,7 +21,7 @@ import (
 	"assay/internal/rules/catalog"
 )
 
-func testFacts(t *testing.T, s *suite) {
+func (s *suite) TestFacts(t *testing.T) {
 	ctx := s.ctx()
 	org := s.organization()
 	key := assay.ServiceKey{Namespace: "shop", Name: "cart", Environment: "prod", Version: "1.2"}
@@ -91,7 +91,7 @@ func testFacts(t *testing.T, s *suite) {
 	require.Empty(t, fs[0].Items, "evidence before the window")
 }
 
-func testRequests(t *testing.T, s *suite) {
+func (s *suite) TestRequests(t *testing.T) {
 	a, b := s.organization(), s.organization()
 	commit := func(st Store, requests ...delta.Request) (fresh []bool) {
 		t.Helper()
@@ -140,7 +140,7 @@ func testRequests(t *testing.T, s *suite) {
 	require.Less(t, s.rows()["requests"], int64(30))
 }
 
-func testCommitFails(t *testing.T, s *suite) {
+func (s *suite) TestCommitFails(t *testing.T) {
 	org := s.organization()
 	request := delta.Request{OrganizationID: org, Hash: [16]byte{1}}
 	err := s.Commit(s.ctx(), s.clock.now(), []delta.Request{request}, func([]bool) *delta.Delta {
@@ -168,7 +168,7 @@ func setOf(org string, k assay.ServiceKey, key delta.DistinctKey, last delta.Buc
 	})
 }
 
-func testDistinct(t *testing.T, s *suite) {
+func (s *suite) TestDistinct(t *testing.T) {
 	org, key := s.organization(), named("a")
 	id := delta.ServiceID(org, key)
 	hour := bucket(epoch)
@@ -249,7 +249,7 @@ func claim(org string, k assay.ServiceKey, r catalog.Rule, key, value uint64, la
 	})
 }
 
-func testClaims(t *testing.T, s *suite) {
+func (s *suite) TestClaims(t *testing.T) {
 	ctx := s.ctx()
 	org, other := s.organization(), s.organization()
 	a, b, c := named("a"), named("b"), named("c")
@@ -339,9 +339,9 @@ func testClaims(t *testing.T, s *suite) {
 	code(t, assay.CodeNotFound, errOf(delta.CountClaims(ctx, s.ClaimCounter(unknownID, catalog.MET003, 0))))
 }
 
-// testClaimBound lets one service claim ever new values of one key, as a
+// TestClaimBound lets one service claim ever new values of one key, as a
 // histogram with random bounds does.
-func testClaimBound(t *testing.T, s *suite) {
+func (s *suite) TestClaimBound(t *testing.T) {
 	org := s.organization()
 	now := bucket(epoch)
 	const n = 100
@@ -368,7 +368,7 @@ func testClaimBound(t *testing.T, s *suite) {
 	require.EqualValues(t, n+2*delta.MaxItems, s.rows()["claims"])
 }
 
-func testItems(t *testing.T, s *suite) {
+func (s *suite) TestItems(t *testing.T) {
 	org, key := s.organization(), named("a")
 	hour := bucket(epoch)
 	add := func(list delta.List, text string, b delta.Bucket) {
@@ -438,9 +438,9 @@ func drawFact(t *rapid.T) fact {
 	return func(d *delta.Delta, org string) { add(d.Organization(org).Service(key)) }
 }
 
-// testAnyOrder commits the same facts to two organizations, in another order and
+// TestAnyOrder commits the same facts to two organizations, in another order and
 // grouping, and compares all visible state.
-func testAnyOrder(t *testing.T, s *suite) {
+func (s *suite) TestAnyOrder(t *testing.T) {
 	s.clock.advance(6 * time.Hour)
 	rapid.Check(t, func(rt *rapid.T) {
 		seen := rapid.SliceOfN(rapid.Custom(drawFact), 1, 60).Draw(rt, "facts")
@@ -507,7 +507,7 @@ func (s *suite) observe(org string) map[assay.ServiceKey]*observed {
 	return state
 }
 
-func testConcurrency(t *testing.T, s *suite) {
+func (s *suite) TestConcurrency(t *testing.T) {
 	const workers, commits = 8, 25
 	org := s.organization()
 	handles := []Store{s.Store, s.handle()}
@@ -581,7 +581,7 @@ func testConcurrency(t *testing.T, s *suite) {
 	require.Len(t, must(delta.CountClaims(s.ctx(), s.ClaimCounter(org, catalog.RES002, 0)))(t), 3)
 }
 
-func testDurability(t *testing.T, s *suite) {
+func (s *suite) TestDurability(t *testing.T) {
 	ctx := s.ctx()
 	org := s.organization()
 	st := must(s.open())(t)
@@ -618,8 +618,8 @@ func testDurability(t *testing.T, s *suite) {
 	require.Equal(t, delta.Count{Observed: 1, Failed: 1}, s.facts(org, id).Totals[catalog.MET001], "the set went on")
 }
 
-// testContext makes calls with an ended context.
-func testContext(t *testing.T, s *suite) {
+// TestContext makes calls with an ended context.
+func (s *suite) TestContext(t *testing.T) {
 	org := s.organization()
 	id := s.seen(org, named("a"), catalog.RES001, true)
 	in := s.insight(org, id, catalog.RES001)

@@ -14,8 +14,8 @@ import (
 	"assay/internal/rules/catalog"
 )
 
-// testFence: a scorer that lost its lease tries to overwrite the result of its successor.
-func testFence(t *testing.T, s *suite) {
+// TestFence: a scorer that lost its lease tries to overwrite the result of its successor.
+func (s *suite) TestFence(t *testing.T) {
 	ctx := s.ctx()
 	org := s.organization()
 	svc := s.seen(org, named("a"), catalog.RES001, true)
@@ -69,9 +69,9 @@ func testFence(t *testing.T, s *suite) {
 	require.Equal(t, micro(s.clock.now()), s.facts(org, svc).Insights[0].UpdatedAt)
 }
 
-// testFenceRace: one scorer writes while another takes over. The new holder sees all
+// TestFenceRace: one scorer writes while another takes over. The new holder sees all
 // writes of the former one.
-func testFenceRace(t *testing.T, s *suite) {
+func (s *suite) TestFenceRace(t *testing.T) {
 	const rounds = 30
 	b := s.handle()
 	org := s.organization()

@@ -18,8 +18,8 @@ import (
 
 const otherInsight = "00000000-0000-4000-8000-000000000001"
 
-// testReviews follows findings over reviews: active, resolved, active again, dismissed.
-func testReviews(t *testing.T, s *suite) {
+// TestReviews follows findings over reviews: active, resolved, active again, dismissed.
+func (s *suite) TestReviews(t *testing.T) {
 	ctx := s.ctx()
 	org := s.organization()
 	repo, other := s.repository(org), s.repository(org)
@@ -127,8 +127,8 @@ func testReviews(t *testing.T, s *suite) {
 	require.Equal(t, "1", findingIDs(s.findings(org, assay.FindingFilter{})))
 }
 
-// testFixes follows a fix until its finding comes back.
-func testFixes(t *testing.T, s *suite) {
+// TestFixes follows a fix until its finding comes back.
+func (s *suite) TestFixes(t *testing.T) {
 	ctx := s.ctx()
 	org := s.organization()
 	repo, other := s.repository(org), s.repository(org)
@@ -192,7 +192,7 @@ func testFixes(t *testing.T, s *suite) {
 	require.Equal(t, "1::0: 2::0:", fixes(), "the code has the finding again")
 }
 
-func testFindings(t *testing.T, s *suite) {
+func (s *suite) TestFindings(t *testing.T) {
 	ctx := s.ctx()
 	org := s.organization()
 	a, b := s.repository(org), s.repository(org)
@@ -262,8 +262,8 @@ func testFindings(t *testing.T, s *suite) {
 	s.end("replica", run)
 }
 
-// testManyFindings saves reviews with more findings than a repository keeps.
-func testManyFindings(t *testing.T, s *suite) {
+// TestManyFindings saves reviews with more findings than a repository keeps.
+func (s *suite) TestManyFindings(t *testing.T) {
 	org := s.organization()
 	repo := s.repository(org)
 	list := func(first, n int, severity string) []*assay.CodeFinding {

@@ -14,9 +14,9 @@ import (
 	"assay"
 )
 
-// testConnectedInstallations finds installations and repositories of several organizations by their names at a source
+// TestConnectedInstallations finds installations and repositories of several organizations by their names at a source
 // host, and changes what webhooks and processes with the same credential change.
-func testConnectedInstallations(t *testing.T, s *suite) {
+func (s *suite) TestConnectedInstallations(t *testing.T) {
 	ctx := s.ctx()
 	var all []*assay.Installation
 	var repos []*assay.Repository
@@ -71,8 +71,8 @@ func testConnectedInstallations(t *testing.T, s *suite) {
 	require.Len(t, found[0].Credential, 2)
 }
 
-// testOnboardingStates takes states once, until they expire.
-func testOnboardingStates(t *testing.T, s *suite) {
+// TestOnboardingStates takes states once, until they expire.
+func (s *suite) TestOnboardingStates(t *testing.T) {
 	ctx := s.ctx()
 	org, other := s.organization(), s.organization()
 	hash := func(n int) [32]byte { return sha256.Sum256([]byte(strconv.Itoa(n))) }

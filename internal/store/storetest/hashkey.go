@@ -20,7 +20,7 @@ func HashOf(t testing.TB, st Store, organizationID string) uint64 {
 	return k.Sum64(delta.DomainMetric, nil)
 }
 
-func testHashKeys(t *testing.T, s *suite) {
+func (s *suite) TestHashKeyRace(t *testing.T) {
 	a, b := s.organization(), s.organization()
 	var keys [8]delta.HashKey
 	s.race(len(keys), "", func(i int, st Store) (_ bool, err error) {
@@ -39,8 +39,8 @@ func testHashKeys(t *testing.T, s *suite) {
 	require.Equal(t, want, HashOf(t, s, a), "after a restart")
 }
 
-// testWideClaims stores claims whose keys differ only in their upper half.
-func testWideClaims(t *testing.T, s *suite) {
+// TestWideClaims stores claims whose keys differ only in their upper half.
+func (s *suite) TestWideClaims(t *testing.T) {
 	org := s.organization()
 	a, b := delta.ServiceID(org, named("a")), delta.ServiceID(org, named("b"))
 	now := bucket(epoch)

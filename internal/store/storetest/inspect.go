@@ -15,7 +15,7 @@ import (
 	"assay/internal/store/inspect"
 )
 
-func testStats(t *testing.T, s *suite) {
+func (s *suite) TestStats(t *testing.T) {
 	st := must(s.Stats(s.ctx()))(t)
 	require.Zero(t, st.Services())
 	require.True(t, st.Oldest.IsZero())
@@ -48,7 +48,7 @@ func testStats(t *testing.T, s *suite) {
 	require.Equal(t, inspect.Table{Name: "none"}, st.Table("none"))
 }
 
-func testSchema(t *testing.T, s *suite) {
+func (s *suite) TestSchema(t *testing.T) {
 	schema := must(s.Schema(s.ctx()))(t)
 	require.NoError(t, schema.Check())
 	require.Positive(t, schema.Version)

@@ -55,7 +55,7 @@ func (s *suite) journals(want ...string) {
 	require.True(s.t, slices.IsSorted(got))
 }
 
-func testJournal(t *testing.T, s *suite) {
+func (s *suite) TestJournal(t *testing.T) {
 	s.journals()
 	s.journal("a")
 	s.acquire(s, "A", leaseTTL, delta.JournalLease("a"), delta.JournalLease("b"), delta.JournalLease(""))
@@ -132,8 +132,8 @@ func testJournal(t *testing.T, s *suite) {
 	s.journal("a", all[0], all[2])
 }
 
-// testJournalLost rejects a transaction with another holder's journal.
-func testJournalLost(t *testing.T, s *suite) {
+// TestJournalLost rejects a transaction with another holder's journal.
+func (s *suite) TestJournalLost(t *testing.T) {
 	org := s.organization()
 	request := delta.Request{OrganizationID: org, Hash: [16]byte{1}}
 	commit := func(journals ...delta.Journal) error {
@@ -177,9 +177,9 @@ func testJournalLost(t *testing.T, s *suite) {
 	s.journal("a", entry(1, "x"))
 }
 
-// testJournalTakenOver moves the entries of a dead replica's journal to the successor's
+// TestJournalTakenOver moves the entries of a dead replica's journal to the successor's
 // journal, in one transaction.
-func testJournalTakenOver(t *testing.T, s *suite) {
+func (s *suite) TestJournalTakenOver(t *testing.T) {
 	b := s.handle()
 	s.acquire(s, "A", leaseTTL, delta.JournalLease("a"))
 	entries := []delta.JournalEntry{entry(1, "one"), entry(2, "two"), entry(3, "three")}
@@ -201,9 +201,9 @@ func testJournalTakenOver(t *testing.T, s *suite) {
 	s.journals("b")
 }
 
-// testJournalRace: one holder writes while another takes over. The new holder reads all
+// TestJournalRace: one holder writes while another takes over. The new holder reads all
 // entries of the former one.
-func testJournalRace(t *testing.T, s *suite) {
+func (s *suite) TestJournalRace(t *testing.T) {
 	const rounds = 30
 	b := s.handle()
 	lease := delta.JournalLease("a")

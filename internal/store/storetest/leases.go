@@ -32,7 +32,7 @@ func (s *suite) leaseNames(prefix string, want ...string) {
 	require.Equal(s.t, want, got)
 }
 
-func testLeases(t *testing.T, s *suite) {
+func (s *suite) TestLeases(t *testing.T) {
 	b := s.handle()
 	s.leaseNames("")
 	require.Empty(t, s.acquire(s, "A", leaseTTL), "no lease was requested")
@@ -109,8 +109,8 @@ func testLeases(t *testing.T, s *suite) {
 	require.Equal(t, []string{"z"}, s.acquire(b, "B", leaseTTL, "z"))
 }
 
-// testManyLeases renews the leases of a replica of ten thousand organizations.
-func testManyLeases(t *testing.T, s *suite) {
+// TestManyLeases renews the leases of a replica of ten thousand organizations.
+func (s *suite) TestManyLeases(t *testing.T) {
 	const n = 10_000
 	names := make([]string, n)
 	for i := range names {
@@ -128,9 +128,9 @@ func testManyLeases(t *testing.T, s *suite) {
 	require.Zero(t, s.rows()["leases"])
 }
 
-// testLeaseRace: holders on two handles request the same leases concurrently, in
+// TestLeaseRace: holders on two handles request the same leases concurrently, in
 // different orders, both free and expired.
-func testLeaseRace(t *testing.T, s *suite) {
+func (s *suite) TestLeaseRace(t *testing.T) {
 	const holders, leases = 8, 50
 	names := make([]string, leases)
 	for i := range names {

@@ -38,8 +38,8 @@ func hour(at time.Time, counts assay.SeverityCounts) assay.LogRecords {
 
 func info(n uint64) assay.SeverityCounts { return assay.SeverityCounts{assay.SeverityInfo: n} }
 
-// testLogRecords adds records through two handles, in groups, to two minutes.
-func testLogRecords(t *testing.T, s *suite) {
+// TestLogRecords adds records through two handles, in groups, to two minutes.
+func (s *suite) TestLogRecords(t *testing.T) {
 	a, b, silent := s.organization(), s.organization(), s.organization()
 	s.seen(silent, named("a"), catalog.RES001, false)
 	require.Empty(t, s.logged(s, a))
@@ -95,8 +95,8 @@ func testLogRecords(t *testing.T, s *suite) {
 	require.Equal(t, want[b], s.logged(s, b), "after a restart")
 }
 
-// testLogRecordRange reads parts of minutes and hours.
-func testLogRecordRange(t *testing.T, s *suite) {
+// TestLogRecordRange reads parts of minutes and hours.
+func (s *suite) TestLogRecordRange(t *testing.T) {
 	org := s.organization()
 	noon := epoch.UTC().Truncate(time.Hour)
 	stored := []assay.LogRecords{
@@ -128,8 +128,8 @@ func testLogRecordRange(t *testing.T, s *suite) {
 	}
 }
 
-// testImportLogRecords imports log volume from before the first records of the store.
-func testImportLogRecords(t *testing.T, s *suite) {
+// TestImportLogRecords imports log volume from before the first records of the store.
+func (s *suite) TestImportLogRecords(t *testing.T) {
 	org, other := s.organization(), s.organization()
 	s.commit(logRecords(org, assay.SeverityInfo, 1))
 	own := minute(epoch, info(1))
@@ -153,8 +153,8 @@ func testImportLogRecords(t *testing.T, s *suite) {
 	require.Equal(t, many, s.logged(s, other))
 }
 
-// testExpireLogRecords merges minutes into hours, in more than one transaction, and deletes them at the end.
-func testExpireLogRecords(t *testing.T, s *suite) {
+// TestExpireLogRecords merges minutes into hours, in more than one transaction, and deletes them at the end.
+func (s *suite) TestExpireLogRecords(t *testing.T) {
 	a, b := s.organization(), s.organization()
 	const hours = 50
 	begin := epoch.UTC().Truncate(time.Hour)

@@ -11,7 +11,7 @@ import (
 	"assay"
 )
 
-func testModelUsage(t *testing.T, s *suite) {
+func (s *suite) TestModelUsage(t *testing.T) {
 	ctx := s.ctx()
 	org, other := s.organization(), s.organization()
 	day := time.Date(2026, time.November, 21, 0, 0, 0, 0, time.UTC)

@@ -18,7 +18,7 @@ import (
 	"assay/internal/delta"
 )
 
-func testInstallations(t *testing.T, s *suite) {
+func (s *suite) TestInstallations(t *testing.T) {
 	ctx := s.ctx()
 	org := s.organization()
 	a := s.installation(org)
@@ -57,7 +57,7 @@ func testInstallations(t *testing.T, s *suite) {
 	s.installation(s.organization())
 }
 
-func testRepositories(t *testing.T, s *suite) {
+func (s *suite) TestRepositories(t *testing.T) {
 	ctx := s.ctx()
 	org := s.organization()
 	first, second := s.installation(org), s.installation(org)
@@ -116,7 +116,7 @@ func testRepositories(t *testing.T, s *suite) {
 	s.repositories(s.installation(s.organization()), "a")
 }
 
-func testActivation(t *testing.T, s *suite) {
+func (s *suite) TestActivation(t *testing.T) {
 	ctx := s.ctx()
 	org := s.organization()
 	repos := s.repositories(s.installation(org), "a", "b", "c", "d")
@@ -174,9 +174,9 @@ func testActivation(t *testing.T, s *suite) {
 	require.Equal(t, "not_started", must(s.Onboarding(ctx, foreign.OrganizationID))(t))
 }
 
-// testActivationRace activates more repositories concurrently than the limit allows, and
+// TestActivationRace activates more repositories concurrently than the limit allows, and
 // completes the onboarding.
-func testActivationRace(t *testing.T, s *suite) {
+func (s *suite) TestActivationRace(t *testing.T) {
 	const racers, limit = 12, 5
 	ctx := s.ctx()
 	org := s.organization()
@@ -208,7 +208,7 @@ func testActivationRace(t *testing.T, s *suite) {
 	require.Equal(t, 1, completed)
 }
 
-func testDueRepositories(t *testing.T, s *suite) {
+func (s *suite) TestDueRepositories(t *testing.T) {
 	ctx := s.ctx()
 	org := s.organization()
 	never, reviewed, inactive := s.repository(org), s.repository(s.organization()), s.repositories(s.installation(org), "inactive")[0]
@@ -256,9 +256,9 @@ func testDueRepositories(t *testing.T, s *suite) {
 	due(never)
 }
 
-// testDeleteInstallation deletes an installation with more rows than one transaction
+// TestDeleteInstallation deletes an installation with more rows than one transaction
 // deletes.
-func testDeleteInstallation(t *testing.T, s *suite) {
+func (s *suite) TestDeleteInstallation(t *testing.T) {
 	ctx := s.ctx()
 	org := s.organization()
 	stays := s.repository(org)
@@ -291,8 +291,8 @@ func testDeleteInstallation(t *testing.T, s *suite) {
 	require.NoError(t, s.SaveInstallation(ctx, &assay.Installation{ID: i.ID, OrganizationID: org, Credential: json.RawMessage("x")}))
 }
 
-// testInstallationRace deletes installations while replicas review their repositories.
-func testInstallationRace(t *testing.T, s *suite) {
+// TestInstallationRace deletes installations while replicas review their repositories.
+func (s *suite) TestInstallationRace(t *testing.T) {
 	const installations, repositories = 3, 3
 	ctx := s.ctx()
 	org := s.organization()

@@ -17,7 +17,7 @@ import (
 	"assay/internal/delta"
 )
 
-func testRuns(t *testing.T, s *suite) {
+func (s *suite) TestRuns(t *testing.T) {
 	ctx := s.ctx()
 	org := s.organization()
 	repo, other := s.repository(org), s.repository(org)
@@ -101,9 +101,9 @@ func testRuns(t *testing.T, s *suite) {
 	require.False(t, created)
 }
 
-// testClaimRuns: one run of a repository at a time, the oldest of the organization with the
+// TestClaimRuns: one run of a repository at a time, the oldest of the organization with the
 // fewest running runs first.
-func testClaimRuns(t *testing.T, s *suite) {
+func (s *suite) TestClaimRuns(t *testing.T) {
 	ctx := s.ctx()
 	b := s.handle()
 	s.claim(s, "A", "")
@@ -171,8 +171,8 @@ func testClaimRuns(t *testing.T, s *suite) {
 	}
 }
 
-// testRunClaims: a run whose holders keep stopping fails, and the next one begins. Holders that give it up do not count.
-func testRunClaims(t *testing.T, s *suite) {
+// TestRunClaims: a run whose holders keep stopping fails, and the next one begins. Holders that give it up do not count.
+func (s *suite) TestRunClaims(t *testing.T) {
 	ctx := s.ctx()
 	org := s.organization()
 	repo := s.repository(org)
@@ -197,9 +197,9 @@ func testRunClaims(t *testing.T, s *suite) {
 	require.ErrorIs(t, errOf(s.RenewRun(ctx, "replica", first.ID, runTTL)), delta.ErrLeaseLost)
 }
 
-// testRunTurns: an organization with many pending runs does not delay one with a single run by more than the run that
+// TestRunTurns: an organization with many pending runs does not delay one with a single run by more than the run that
 // is running, even if one run at a time is claimed.
-func testRunTurns(t *testing.T, s *suite) {
+func (s *suite) TestRunTurns(t *testing.T) {
 	many, one := s.organization(), s.organization()
 	var runs []*assay.Run
 	for range 4 {
@@ -223,8 +223,8 @@ func testRunTurns(t *testing.T, s *suite) {
 	claim(runs[3])
 }
 
-// testRunTime: an organization whose runs take long goes last, until they are an hour ago.
-func testRunTime(t *testing.T, s *suite) {
+// TestRunTime: an organization whose runs take long goes last, until they are an hour ago.
+func (s *suite) TestRunTime(t *testing.T) {
 	slow, quick := s.organization(), s.organization()
 	run := func(want *assay.Run, d time.Duration) {
 		t.Helper()
@@ -252,7 +252,7 @@ func testRunTime(t *testing.T, s *suite) {
 	run(runs[0][4], time.Minute)
 }
 
-func testRunEvents(t *testing.T, s *suite) {
+func (s *suite) TestRunEvents(t *testing.T) {
 	ctx := s.ctx()
 	org := s.organization()
 	repo := s.repository(org)
@@ -322,9 +322,9 @@ func testRunEvents(t *testing.T, s *suite) {
 	require.ErrorIs(t, s.UpdateRun(ctx, odd, run, nil), delta.ErrLeaseLost)
 }
 
-// testRunRace: holders on two handles claim, renew and end runs concurrently. Each run has
+// TestRunRace: holders on two handles claim, renew and end runs concurrently. Each run has
 // one holder at a time, and a repository one running run.
-func testRunRace(t *testing.T, s *suite) {
+func (s *suite) TestRunRace(t *testing.T) {
 	const repositories, each, holders = 6, 4, 6
 	ctx := s.ctx()
 	var repos []*assay.Repository

@@ -16,7 +16,7 @@ import (
 	"assay/internal/rules/catalog"
 )
 
-func testScores(t *testing.T, s *suite) {
+func (s *suite) TestScores(t *testing.T) {
 	ctx := s.ctx()
 	org := s.organization()
 	a := s.seen(org, named("a"), catalog.RES001, true)
@@ -75,7 +75,7 @@ func testScores(t *testing.T, s *suite) {
 	require.Nil(t, must(s.FindServiceByID(ctx, org, a))(t).Score)
 }
 
-func testInsightStatus(t *testing.T, s *suite) {
+func (s *suite) TestInsightStatus(t *testing.T) {
 	ctx := s.ctx()
 	org := s.organization()
 	key := assay.ServiceKey{Namespace: "n", Name: "a", Environment: "e", Version: "v"}
@@ -147,8 +147,8 @@ func testInsightStatus(t *testing.T, s *suite) {
 	require.Error(t, s.SaveScores(ctx, delta.Fence{}, org, []delta.Result{{ServiceID: svc, Insights: []*assay.Insight{bad}}}))
 }
 
-// testMuteRace mutes and unmutes between the scorer's read and write.
-func testMuteRace(t *testing.T, s *suite) {
+// TestMuteRace mutes and unmutes between the scorer's read and write.
+func (s *suite) TestMuteRace(t *testing.T) {
 	ctx := s.ctx()
 	org := s.organization()
 	svc := s.seen(org, named("a"), catalog.RES001, true)
@@ -186,7 +186,7 @@ func testMuteRace(t *testing.T, s *suite) {
 	}
 }
 
-func testUnmute(t *testing.T, s *suite) {
+func (s *suite) TestUnmute(t *testing.T) {
 	ctx := s.ctx()
 	org := s.organization()
 	hour := bucket(epoch)
@@ -243,9 +243,9 @@ func testUnmute(t *testing.T, s *suite) {
 	require.Equal(t, assay.InsightActive, unmuted())
 }
 
-// testFindInsights compares pages with a plain filter and sort, for all filters,
+// TestFindInsights compares pages with a plain filter and sort, for all filters,
 // sorts and directions, over insights with many ties.
-func testFindInsights(t *testing.T, s *suite) {
+func (s *suite) TestFindInsights(t *testing.T) {
 	ctx := s.ctx()
 	org, other := s.organization(), s.organization()
 	rules := []catalog.Rule{catalog.RES001, catalog.RES005, catalog.SPA001, catalog.SDK001, catalog.MET001, catalog.MET008, catalog.LOG001, catalog.LOG003, catalog.DefaultServiceName}

@@ -78,7 +78,7 @@ func (s *suite) fleet(org string) []*assay.ServiceRow {
 	return rows
 }
 
-func testServiceRows(t *testing.T, s *suite) {
+func (s *suite) TestServiceRows(t *testing.T) {
 	ctx := s.ctx()
 	org := s.organization()
 	all := s.fleet(org)
@@ -134,8 +134,8 @@ func testServiceRows(t *testing.T, s *suite) {
 	require.Equal(t, []string{"", "Quay \xff"}, must(s.FindEnvironments(ctx, org, 2))(t))
 }
 
-// testServiceCounts checks the numbers of a row after every kind of change.
-func testServiceCounts(t *testing.T, s *suite) {
+// TestServiceCounts checks the numbers of a row after every kind of change.
+func (s *suite) TestServiceCounts(t *testing.T) {
 	ctx := s.ctx()
 	org := s.organization()
 	svc := s.seen(org, named("a"), catalog.RES001, true)
@@ -186,7 +186,7 @@ func testServiceCounts(t *testing.T, s *suite) {
 	check(assay.ImpactCounts{Normal: 1}, assay.SignalLog)
 }
 
-func testServiceVersions(t *testing.T, s *suite) {
+func (s *suite) TestServiceVersions(t *testing.T) {
 	ctx := s.ctx()
 	org := s.organization()
 	key := assay.ServiceKey{Namespace: "shop", Name: "a", Environment: "prod"}
@@ -215,7 +215,7 @@ func testServiceVersions(t *testing.T, s *suite) {
 	require.Empty(t, versions(10))
 }
 
-func testServiceGroups(t *testing.T, s *suite) {
+func (s *suite) TestServiceGroups(t *testing.T) {
 	ctx := s.ctx()
 	org, other := s.organization(), s.organization()
 	d := new(delta.Delta)
@@ -285,7 +285,7 @@ func testServiceGroups(t *testing.T, s *suite) {
 	require.Len(t, rows, 4)
 }
 
-func testSeriesRanges(t *testing.T, s *suite) {
+func (s *suite) TestSeriesRanges(t *testing.T) {
 	ctx := s.ctx()
 	org := s.organization()
 	a, b := s.seen(org, named("a"), catalog.RES001, true), s.seen(org, named("b"), catalog.RES001, true)
@@ -335,7 +335,7 @@ func testSeriesRanges(t *testing.T, s *suite) {
 	require.Equal(t, []assay.ScorePoint{{At: at(-24), Value: 50}, {At: at(0), Value: 70}}, got)
 }
 
-func testScoreGroups(t *testing.T, s *suite) {
+func (s *suite) TestScoreGroups(t *testing.T) {
 	ctx := s.ctx()
 	org := s.organization()
 	set := func(name string, value float64, evaluated, failed []string, insights ...catalog.Rule) string {
@@ -375,8 +375,8 @@ func testScoreGroups(t *testing.T, s *suite) {
 	}, counts)
 }
 
-// testServiceClaims compares the claims of one service with those of all.
-func testServiceClaims(t *testing.T, s *suite) {
+// TestServiceClaims compares the claims of one service with those of all.
+func (s *suite) TestServiceClaims(t *testing.T) {
 	ctx := s.ctx()
 	org, other := s.organization(), s.organization()
 	names := []string{"a", "b", "c"}
@@ -428,9 +428,9 @@ func testServiceClaims(t *testing.T, s *suite) {
 	}
 }
 
-// testListIsolation requests the lists of an organization without data, and of an unknown
+// TestListIsolation requests the lists of an organization without data, and of an unknown
 // one.
-func testListIsolation(t *testing.T, s *suite) {
+func (s *suite) TestListIsolation(t *testing.T) {
 	ctx := s.ctx()
 	mine, theirs := s.organization(), s.organization()
 	s.fleet(mine)

@@ -34,7 +34,7 @@ func (s *suite) keySession(org, keyID string, expires time.Time) *assay.Session 
 	return ses
 }
 
-func testSessions(t *testing.T, s *suite) {
+func (s *suite) TestSessions(t *testing.T) {
 	ctx, now := s.ctx(), s.clock.now()
 	org, other := s.organization(), s.organization()
 	a := newSession(org, "a", now)
@@ -62,8 +62,8 @@ func testSessions(t *testing.T, s *suite) {
 	code(t, assay.CodeNotFound, errOf(s.FindSession(ctx, a.Hash, now)))
 }
 
-// testSessionKeys: a session ends with its API key.
-func testSessionKeys(t *testing.T, s *suite) {
+// TestSessionKeys: a session ends with its API key.
+func (s *suite) TestSessionKeys(t *testing.T) {
 	ctx, now := s.ctx(), s.clock.now()
 	org, other := s.organization(), s.organization()
 	revoked := s.keySession(org, "aaaaaa", time.Time{})
@@ -90,7 +90,7 @@ func testSessionKeys(t *testing.T, s *suite) {
 	code(t, assay.CodeNotFound, s.CreateSession(ctx, &again))
 }
 
-func testSessionLimits(t *testing.T, s *suite) {
+func (s *suite) TestSessionLimits(t *testing.T) {
 	ctx, now := s.ctx(), s.clock.now()
 	org, other := s.organization(), s.organization()
 	var all []*assay.Session
@@ -148,8 +148,8 @@ func testSessionLimits(t *testing.T, s *suite) {
 	require.Zero(t, s.rows()["sessions"])
 }
 
-// testSessionRace creates sessions concurrently.
-func testSessionRace(t *testing.T, s *suite) {
+// TestSessionRace creates sessions concurrently.
+func (s *suite) TestSessionRace(t *testing.T) {
 	ctx, now := s.ctx(), s.clock.now()
 	org := s.organization()
 	s.race(2*assay.MaxSubjectSessions, "", func(i int, st Store) (bool, error) {

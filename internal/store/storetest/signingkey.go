@@ -27,7 +27,7 @@ func (s *suite) signingKeys(st Store, want ...*assay.SigningKey) {
 	require.Equal(s.t, want, got)
 }
 
-func testCredentialKey(t *testing.T, s *suite) {
+func (s *suite) TestCredentialKey(t *testing.T) {
 	claim := func(st Store, fingerprint int64, replace bool, want int64) {
 		t.Helper()
 		require.Equal(t, want, must(st.ClaimCredentialKey(s.ctx(), fingerprint, replace))(t))
@@ -38,7 +38,7 @@ func testCredentialKey(t *testing.T, s *suite) {
 	claim(s, 1, false, 2)
 }
 
-func testSigningKeys(t *testing.T, s *suite) {
+func (s *suite) TestSigningKeys(t *testing.T) {
 	ctx := s.ctx()
 	s.signingKeys(s)
 	a, b, c := signingKey("a"), signingKey("c"), signingKey("b") // the order is not that of ids
@@ -90,16 +90,16 @@ func testSigningKeys(t *testing.T, s *suite) {
 	s.signingKeys(s, c, d)
 }
 
-// testSigningKeyOfNone rotates without an existing key.
-func testSigningKeyOfNone(t *testing.T, s *suite) {
+// TestSigningKeyOfNone rotates without an existing key.
+func (s *suite) TestSigningKeyOfNone(t *testing.T) {
 	k := signingKey("k")
 	require.NoError(t, s.RotateSigningKey(s.ctx(), k))
 	s.signingKeys(s, k)
 	code(t, assay.CodeConflict, s.CreateSigningKey(s.ctx(), signingKey("first")))
 }
 
-// testSigningKeyRace: two processes start concurrently and then rotate concurrently.
-func testSigningKeyRace(t *testing.T, s *suite) {
+// TestSigningKeyRace: two processes start concurrently and then rotate concurrently.
+func (s *suite) TestSigningKeyRace(t *testing.T) {
 	const callers = 8
 	require.Equal(t, 1, s.race(callers, assay.CodeConflict, func(i int, st Store) (bool, error) {
 		return true, st.CreateSigningKey(s.ctx(), signingKey(fmt.Sprint("first ", i)))

@@ -5,6 +5,8 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"reflect"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,9 +15,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay"
-	"assay/internal/commit"
 	"assay/internal/delta"
+	"assay/internal/engine"
+	"assay/internal/lease"
 	"assay/internal/rules/catalog"
+	scorer "assay/internal/score"
 	"assay/internal/store/inspect"
 )
 
@@ -36,29 +40,11 @@ type Store interface {
 	assay.CodebaseStore
 	assay.WebhookStore
 
-	commit.Store
-
-	KnownServices(ctx context.Context, organizationID string) ([]assay.ServiceKey, error)
-	KnownMetricNames(ctx context.Context, organizationID string) (map[assay.ServiceKey][]uint64, error)
-	HashKey(ctx context.Context, organizationID string) (delta.HashKey, error)
-
-	OrganizationIDs(ctx context.Context) ([]string, error)
-	UnscoredServices(ctx context.Context, organizationID string, all bool) ([]string, error)
-	ClaimsRevision(ctx context.Context, organizationID string) (uint64, error)
-	ClaimCounter(organizationID string, rule catalog.Rule, since delta.Bucket) delta.ClaimCounter
-	Facts(ctx context.Context, organizationID string, serviceIDs []string, since delta.Bucket) ([]*delta.Facts, error)
-	SaveScores(ctx context.Context, f delta.Fence, organizationID string, results []delta.Result) error
-	SaveOrganizationScore(ctx context.Context, f delta.Fence, organizationID string, score *float64, at time.Time) error
-	OrganizationMean(ctx context.Context, organizationID string) (mean float64, services int, err error)
-	ServiceClaims(ctx context.Context, organizationID, serviceID string, since, metricSince delta.Bucket) (map[catalog.Rule]delta.ClaimCount, error)
-	Expire(ctx context.Context, now time.Time, start, metrics delta.Bucket) error
-	ExpiredBefore(ctx context.Context) (delta.Bucket, error)
-
-	AcquireLeases(ctx context.Context, holder string, names []string, ttl time.Duration) (held []string, now time.Time, err error)
-	ReleaseLeases(ctx context.Context, holder string) error
-	LeaseNames(ctx context.Context, prefix string) ([]string, error)
-	ReadJournal(ctx context.Context, name string, after uint64, limit int) ([]delta.JournalEntry, error)
-	Journals(ctx context.Context) ([]string, error)
+	engine.Store
+	engine.JournalStore
+	scorer.Store
+	scorer.FactStore
+	lease.Store
 
 	// Schema returns the version of the schema and the newest one that the program knows.
 	Schema(ctx context.Context) (inspect.Schema, error)
@@ -74,113 +60,15 @@ type Store interface {
 // closes handles; the store is deleted when the test ends.
 type Opener func() (Store, error)
 
-// Run runs the suite. make prepares a new, empty store whose handles use the clock now,
-// and store at most MaxClaims claims of an organization.
+// Run runs the suite: each method of suite whose name begins with Test, with a store of its own. make prepares a new,
+// empty store whose handles use the clock now, and store at most MaxClaims claims of an organization.
 func Run(t *testing.T, make func(t testing.TB, now func() time.Time) Opener) {
-	for _, part := range []struct {
-		name string
-		run  func(t *testing.T, s *suite)
-	}{
-		{"Organizations", testOrganizations},
-		{"HashKeyRace", testHashKeys},
-		{"APIKeys", testAPIKeys},
-		{"APIKeyPages", testAPIKeyPages},
-		{"APIKeyLimits", testAPIKeyLimits},
-		{"APIKeyPrefix", testAPIKeyPrefix},
-		{"Services", testServices},
-		{"Isolation", testIsolation},
-		{"Facts", testFacts},
-		{"Requests", testRequests},
-		{"CommitFails", testCommitFails},
-		{"Distinct", testDistinct},
-		{"Claims", testClaims},
-		{"WideClaims", testWideClaims},
-		{"ClaimBound", testClaimBound},
-		{"ClaimLimit", testClaimLimit},
-		{"Items", testItems},
-		{"AnyOrder", testAnyOrder},
-		{"Expire", testExpire},
-		{"ExpireClaims", testExpireClaims},
-		{"ExpireInstances", testExpireInstances},
-		{"ExpireSets", testExpireSets},
-		{"ExpireServices", testExpireServices},
-		{"NothingGrows", testNothingGrows},
-		{"Scores", testScores},
-		{"InsightStatus", testInsightStatus},
-		{"MuteRace", testMuteRace},
-		{"Unmute", testUnmute},
-		{"FindInsights", testFindInsights},
-		{"Summaries", testSummaries},
-		{"SummaryCalls", testSummaryCalls},
-		{"ModelUsage", testModelUsage},
-		{"SigningKeys", testSigningKeys},
-		{"CredentialKey", testCredentialKey},
-		{"SigningKeyOfNone", testSigningKeyOfNone},
-		{"SigningKeyRace", testSigningKeyRace},
-		{"LogRecords", testLogRecords},
-		{"LogRecordRange", testLogRecordRange},
-		{"ImportLogRecords", testImportLogRecords},
-		{"ExpireLogRecords", testExpireLogRecords},
-		{"Leases", testLeases},
-		{"ManyLeases", testManyLeases},
-		{"LeaseRace", testLeaseRace},
-		{"Fence", testFence},
-		{"FenceRace", testFenceRace},
-		{"Journal", testJournal},
-		{"JournalLost", testJournalLost},
-		{"JournalTakenOver", testJournalTakenOver},
-		{"JournalRace", testJournalRace},
-		{"Usage", testUsage},
-		{"Series", testSeries},
-		{"Sessions", testSessions},
-		{"SessionKeys", testSessionKeys},
-		{"SessionLimits", testSessionLimits},
-		{"SessionRace", testSessionRace},
-		{"ServiceRows", testServiceRows},
-		{"ServiceCounts", testServiceCounts},
-		{"ServiceVersions", testServiceVersions},
-		{"ServiceGroups", testServiceGroups},
-		{"SeriesRanges", testSeriesRanges},
-		{"ScoreGroups", testScoreGroups},
-		{"ServiceClaims", testServiceClaims},
-		{"ListIsolation", testListIsolation},
-		{"Installations", testInstallations},
-		{"ConnectedInstallations", testConnectedInstallations},
-		{"OnboardingStates", testOnboardingStates},
-		{"Repositories", testRepositories},
-		{"Activation", testActivation},
-		{"ActivationRace", testActivationRace},
-		{"DueRepositories", testDueRepositories},
-		{"DeleteInstallation", testDeleteInstallation},
-		{"InstallationRace", testInstallationRace},
-		{"Runs", testRuns},
-		{"ClaimRuns", testClaimRuns},
-		{"RunClaims", testRunClaims},
-		{"RunTurns", testRunTurns},
-		{"RunTime", testRunTime},
-		{"RunEvents", testRunEvents},
-		{"RunRace", testRunRace},
-		{"Reviews", testReviews},
-		{"Findings", testFindings},
-		{"Fixes", testFixes},
-		{"ManyFindings", testManyFindings},
-		{"CodebaseIsolation", testCodebaseIsolation},
-		{"ExpireCodebase", testExpireCodebase},
-		{"Webhooks", testWebhooks},
-		{"Outbox", testOutbox},
-		{"DeliveryOrder", testDeliveryOrder},
-		{"DeliveryLeases", testDeliveryLeases},
-		{"DeliveryRace", testDeliveryRace},
-		{"DeliveryLimits", testDeliveryLimits},
-		{"Concurrency", testConcurrency},
-		{"Durability", testDurability},
-		{"Context", testContext},
-		{"Stats", testStats},
-		{"Schema", testSchema},
-	} {
-		t.Run(part.name, func(t *testing.T) {
-			part.run(t, newSuite(t, make))
-		})
+	for part := range reflect.TypeFor[*suite]().Methods() {
+		if name, ok := strings.CutPrefix(part.Name, "Test"); ok {
+			t.Run(name, func(t *testing.T) {
+				part.Func.Call([]reflect.Value{reflect.ValueOf(newSuite(t, make)), reflect.ValueOf(t)})
+			})
+		}
 	}
 }
 

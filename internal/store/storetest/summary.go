@@ -13,7 +13,7 @@ import (
 	"assay/internal/rules/catalog"
 )
 
-func testSummaries(t *testing.T, s *suite) {
+func (s *suite) TestSummaries(t *testing.T) {
 	ctx := s.ctx()
 	org, other := s.organization(), s.organization()
 	svc := s.seen(org, named("a"), catalog.RES001, true)
@@ -76,7 +76,7 @@ func testSummaries(t *testing.T, s *suite) {
 	code(t, assay.CodeInsightNotFound, s.SaveSummary(ctx, changed, newer))
 }
 
-func testSummaryCalls(t *testing.T, s *suite) {
+func (s *suite) TestSummaryCalls(t *testing.T) {
 	ctx := s.ctx()
 	org, other := s.organization(), s.organization()
 	day := time.Date(2026, time.November, 21, 0, 0, 0, 0, time.UTC)

@@ -25,7 +25,7 @@ func (s *suite) usage(org string) map[string]*assay.ServiceUsage {
 	return byID
 }
 
-func testUsage(t *testing.T, s *suite) {
+func (s *suite) TestUsage(t *testing.T) {
 	org := s.organization()
 	hour := bucket(epoch)
 	send := func(key assay.ServiceKey, b delta.Bucket, items uint64) string {
@@ -101,7 +101,7 @@ func seriesOf(org string, k assay.ServiceKey, b delta.Bucket, from, to uint64) *
 	})
 }
 
-func testSeries(t *testing.T, s *suite) {
+func (s *suite) TestSeries(t *testing.T) {
 	org, other := s.organization(), s.organization()
 	hour := bucket(epoch)
 	a, b := delta.ServiceID(org, named("a")), delta.ServiceID(org, named("b"))

@@ -65,7 +65,7 @@ func (s *suite) deliver(r assay.DeliveryResult) *assay.ClaimedDelivery {
 	return c
 }
 
-func testWebhooks(t *testing.T, s *suite) {
+func (s *suite) TestWebhooks(t *testing.T) {
 	ctx := s.ctx()
 	org, other := s.organization(), s.organization()
 	w := s.webhook(org, func(w *assay.Webhook) {
@@ -123,9 +123,9 @@ func testWebhooks(t *testing.T, s *suite) {
 	code(t, assay.CodeNotFound, s.DeleteWebhook(ctx, org, w.ID))
 }
 
-// testOutbox requires one delivery for each change to active or archived and each webhook that the insight matches, in
+// TestOutbox requires one delivery for each change to active or archived and each webhook that the insight matches, in
 // the transaction of the change.
-func testOutbox(t *testing.T, s *suite) {
+func (s *suite) TestOutbox(t *testing.T) {
 	ctx := s.ctx()
 	org, other := s.organization(), s.organization()
 	svc := s.seen(org, assay.ServiceKey{Name: "a", Environment: "production"}, catalog.RES001, true)
@@ -187,8 +187,8 @@ func testOutbox(t *testing.T, s *suite) {
 	check()
 }
 
-// testDeliveryOrder requires that a webhook's next delivery follows only when the former has succeeded or is given up.
-func testDeliveryOrder(t *testing.T, s *suite) {
+// TestDeliveryOrder requires that a webhook's next delivery follows only when the former has succeeded or is given up.
+func (s *suite) TestDeliveryOrder(t *testing.T) {
 	ctx := s.ctx()
 	org := s.organization()
 	svc := s.seen(org, named("a"), catalog.RES001, true)
@@ -266,8 +266,8 @@ func testDeliveryOrder(t *testing.T, s *suite) {
 	require.Zero(t, s.rows()["webhook_deliveries"])
 }
 
-// testDeliveryLeases: another holder takes over when a lease ends, and an organization has a bounded number of leases.
-func testDeliveryLeases(t *testing.T, s *suite) {
+// TestDeliveryLeases: another holder takes over when a lease ends, and an organization has a bounded number of leases.
+func (s *suite) TestDeliveryLeases(t *testing.T) {
 	ctx := s.ctx()
 	b := s.handle()
 	many, few := s.organization(), s.organization()
@@ -312,9 +312,9 @@ func testDeliveryLeases(t *testing.T, s *suite) {
 	code(t, assay.CodeInvalid, s.CompleteDelivery(ctx, "B", &taken.Delivery, assay.DeliveryResult{}))
 }
 
-// testDeliveryRace has two handles claim at the same time, while insights change: a webhook has one delivery in flight,
+// TestDeliveryRace has two handles claim at the same time, while insights change: a webhook has one delivery in flight,
 // and all of them in their order.
-func testDeliveryRace(t *testing.T, s *suite) {
+func (s *suite) TestDeliveryRace(t *testing.T) {
 	const webhooks, changes, workers = 3, 20, 4
 	org := s.organization()
 	svc := s.seen(org, named("a"), catalog.RES001, true)
@@ -382,8 +382,8 @@ func testDeliveryRace(t *testing.T, s *suite) {
 	}
 }
 
-// testDeliveryLimits: a full queue gives up its oldest deliveries, and the next claim reports how many.
-func testDeliveryLimits(t *testing.T, s *suite) {
+// TestDeliveryLimits: a full queue gives up its oldest deliveries, and the next claim reports how many.
+func (s *suite) TestDeliveryLimits(t *testing.T) {
 	org := s.organization()
 	w := s.webhook(org, nil)
 	// Each transaction changes the insights of many services.
