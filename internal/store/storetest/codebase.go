@@ -116,13 +116,10 @@ func (s *suite) findings(org string, f assay.FindingFilter) []*assay.CodeFinding
 	s.t.Helper()
 	all, total := must2(s.Findings(s.ctx(), org, f))(s.t)
 	require.Len(s.t, all, total)
-	var paged []*assay.CodeFinding
-	for f.Limit, f.Offset = 2, 0; f.Offset <= total; f.Offset += f.Limit {
-		page, n := must2(s.Findings(s.ctx(), org, f))(s.t)
-		require.Equal(s.t, total, n)
-		paged = append(paged, page...)
-	}
-	require.Equal(s.t, all, paged)
+	require.Equal(s.t, all, paged(s.t, 2, total, func(p assay.Page) ([]*assay.CodeFinding, int, error) {
+		f.Limit, f.Offset = p.Limit, p.Offset
+		return s.Findings(s.ctx(), org, f)
+	}))
 	return all
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"assay"
 	"assay/internal/delta"
+	"assay/internal/lists"
 	"assay/internal/rules/catalog"
 )
 
@@ -249,16 +250,8 @@ func (s *suite) TestServices(t *testing.T) {
 		want = append(want, delta.ServiceID(org, k))
 	}
 	for _, size := range []int{1, 3, 100} {
-		var got []string
-		for offset := 0; offset <= len(keys); offset += size {
-			page, total := must2(s.FindServices(ctx, org, assay.Page{Limit: size, Offset: offset}))(t)
-			require.Equal(t, len(keys), total)
-			require.LessOrEqual(t, len(page), size)
-			for _, svc := range page {
-				got = append(got, svc.ID)
-			}
-		}
-		require.Equal(t, want, got, "pages of %d", size)
+		got := paged(t, size, len(keys), func(p assay.Page) ([]*assay.Service, int, error) { return s.FindServices(ctx, org, p) })
+		require.Equal(t, want, lists.Map(got, func(svc *assay.Service) string { return svc.ID }), "pages of %d", size)
 	}
 	for _, k := range keys {
 		id := delta.ServiceID(org, k)

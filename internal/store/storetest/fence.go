@@ -69,6 +69,21 @@ func (s *suite) TestFence(t *testing.T) {
 	require.Equal(t, micro(s.clock.now()), s.facts(org, svc).Insights[0].UpdatedAt)
 }
 
+// takeOver has B acquire the lease of A on another handle and read, while A writes. It returns the error of write.
+func (s *suite) takeOver(b Store, lease string, write, read func() error) (written error) {
+	s.t.Helper()
+	s.acquire(s, "A", leaseTTL, lease)
+	s.clock.advance(leaseTTL)
+	var writer sync.WaitGroup
+	writer.Go(func() { written = write() })
+	held, _, err := b.AcquireLeases(s.ctx(), "B", []string{lease}, leaseTTL)
+	require.NoError(s.t, err)
+	require.Len(s.t, held, 1)
+	require.NoError(s.t, read())
+	writer.Wait()
+	return written
+}
+
 // TestFenceRace: one scorer writes while another takes over. The new holder sees all
 // writes of the former one.
 func (s *suite) TestFenceRace(t *testing.T) {
@@ -78,30 +93,14 @@ func (s *suite) TestFenceRace(t *testing.T) {
 	svc := s.seen(org, named("a"), catalog.RES001, true)
 	lease := "score:" + org
 	for i := range rounds {
-		s.acquire(s, "A", leaseTTL, lease)
-		s.clock.advance(leaseTTL)
-		var written error
 		var read []*delta.Facts
-		var wg sync.WaitGroup
-		start := make(chan struct{})
-		wg.Go(func() {
-			<-start
+		written := s.takeOver(b, lease, func() error {
 			results := []delta.Result{{ServiceID: svc, Revision: 1, Score: score(float64(i)), NewRow: true}}
-			written = s.SaveScores(s.ctx(), delta.Fence{Lease: lease, Holder: "A"}, org, results)
+			return s.SaveScores(s.ctx(), delta.Fence{Lease: lease, Holder: "A"}, org, results)
+		}, func() (err error) {
+			read, err = b.Facts(s.ctx(), org, []string{svc}, 0)
+			return err
 		})
-		wg.Go(func() {
-			<-start
-			held, _, err := b.AcquireLeases(s.ctx(), "B", []string{lease}, leaseTTL)
-			if err != nil || len(held) != 1 {
-				t.Error(held, err)
-				return
-			}
-			if read, err = b.Facts(s.ctx(), org, []string{svc}, 0); err != nil {
-				t.Error(err)
-			}
-		})
-		close(start)
-		wg.Wait()
 		require.Len(t, read, 1)
 		if written == nil {
 			require.NotNil(t, read[0].Service.Score)

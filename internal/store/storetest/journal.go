@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -208,29 +207,13 @@ func (s *suite) TestJournalRace(t *testing.T) {
 	b := s.handle()
 	lease := delta.JournalLease("a")
 	for range rounds {
-		s.acquire(s, "A", leaseTTL, lease)
-		s.clock.advance(leaseTTL)
-		var written error
 		var read []delta.JournalEntry
-		var wg sync.WaitGroup
-		start := make(chan struct{})
-		wg.Go(func() {
-			<-start
-			written = s.write(s, delta.Journal{Name: "a", Holder: "A", Append: []delta.JournalEntry{entry(1, "x")}})
+		written := s.takeOver(b, lease, func() error {
+			return s.write(s, delta.Journal{Name: "a", Holder: "A", Append: []delta.JournalEntry{entry(1, "x")}})
+		}, func() (err error) {
+			read, err = b.ReadJournal(s.ctx(), "a", 0, 10)
+			return err
 		})
-		wg.Go(func() {
-			<-start
-			held, _, err := b.AcquireLeases(s.ctx(), "B", []string{lease}, leaseTTL)
-			if err != nil || len(held) != 1 {
-				t.Error(held, err)
-				return
-			}
-			if read, err = b.ReadJournal(s.ctx(), "a", 0, 10); err != nil {
-				t.Error(err)
-			}
-		})
-		close(start)
-		wg.Wait()
 		if written == nil {
 			require.Equal(t, []delta.JournalEntry{entry(1, "x")}, read)
 		} else {

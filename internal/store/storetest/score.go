@@ -305,17 +305,11 @@ func (s *suite) TestFindInsights(t *testing.T) {
 				f.Sort = sort
 				expected := want(f)
 				for _, size := range []int{7, 16, 1000} { // also pages in and around the middle, and cut off by the end
-					got := make([]string, 0, len(expected))
-					for offset := 0; offset == 0 || offset < len(expected)+size; offset += size {
-						f.Page = assay.Page{Limit: size, Offset: offset}
-						page, total := must2(s.FindInsights(ctx, f))(t)
-						require.Equal(t, len(expected), total, "filter %d sort %q", i, sort)
-						require.LessOrEqual(t, len(page), size)
-						for _, in := range page {
-							got = append(got, in.ID)
-						}
-					}
-					require.Equal(t, expected, got, "filter %d sort %q descending %v pages of %d", i, sort, f.Descending, size)
+					got := paged(t, size, len(expected), func(p assay.Page) ([]*assay.Insight, int, error) {
+						f.Page = p
+						return s.FindInsights(ctx, f)
+					})
+					require.Equal(t, expected, lists.Map(got, func(in *assay.Insight) string { return in.ID }), "filter %d sort %q descending %v pages of %d", i, sort, f.Descending, size)
 				}
 			}
 		}

@@ -108,14 +108,10 @@ func (s *suite) TestServiceRows(t *testing.T) {
 			for _, f.Descending = range []bool{false, true} {
 				want := selection.Services(all, &f)
 				filtered += len(all) - len(want)
-				var got []*assay.ServiceRow
-				for offset := 0; offset <= len(want); offset += 7 {
-					f.Page = assay.Page{Limit: 7, Offset: offset}
-					page, total := must2(s.FindServiceRows(ctx, f))(t)
-					require.Equal(t, len(want), total, "%+v", f)
-					require.LessOrEqual(t, len(page), 7)
-					got = append(got, page...)
-				}
+				got := paged(t, 7, len(want), func(p assay.Page) ([]*assay.ServiceRow, int, error) {
+					f.Page = p
+					return s.FindServiceRows(ctx, f)
+				})
 				require.Equal(t, len(want), len(got), "%+v", f)
 				for i := range want {
 					require.Equal(t, want[i], got[i], "%+v: row %d", f, i)

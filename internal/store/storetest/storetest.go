@@ -207,6 +207,18 @@ func must2[T, U any](v T, w U, err error) func(testing.TB) (T, U) {
 	}
 }
 
+// paged returns all pages of a list, and checks their sizes and the total of each.
+func paged[T any](t testing.TB, size, total int, page func(assay.Page) ([]T, int, error)) (all []T) {
+	t.Helper()
+	for offset := 0; offset <= total; offset += size {
+		found, n := must2(page(assay.Page{Limit: size, Offset: offset}))(t)
+		require.Equal(t, total, n)
+		require.LessOrEqual(t, len(found), size)
+		all = append(all, found...)
+	}
+	return all
+}
+
 // errOf and errOf3 return the error of a call.
 func errOf[T any](_ T, err error) error { return err }
 
