@@ -235,11 +235,14 @@ const (
 	textsPerRow = 512
 )
 
+// bucketRows is the number of rows that use about as much memory as the verdicts and the usage of a bucket.
+const bucketRows = 4
+
 // Rows returns an estimate of the rows that a store writes for the facts alone, in which
 // large rows count more, and the equivalent number of rows of the spans, which are
-// written to a journal and held in memory until then.
+// written to a journal and held in memory until then. The facts use at most 512 bytes a row.
 func (b *Batch) Rows() int {
-	return 1 + len(b.services) + b.facts + b.largeRows() + len(b.Spans)/spansPerRow + b.texts/textsPerRow
+	return 1 + len(b.services) + b.facts + (bucketRows-1)*b.buckets + b.largeRows() + len(b.Spans)/spansPerRow + b.texts/textsPerRow
 }
 
 // largeRows returns the additional rows for large distinct sets, beyond one for each, for

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 	logspb "go.opentelemetry.io/proto/otlp/logs/v1"
@@ -54,7 +56,7 @@ func TestDetach(t *testing.T) {
 		got.Merge(d)
 		got.Merge(d) // any number of times
 	}
-	require.LessOrEqual(t, b.Rows(), 1+3+3, "a row of each service and one of its hour")
+	require.LessOrEqual(t, b.Rows(), 1+3+3*bucketRows, "a row of each service and those of its hour")
 	b.MergeInto(got)
 	for k, s := range want.Organizations[input().OrganizationID].Services {
 		o := got.Organizations[input().OrganizationID].Services[k]
@@ -139,4 +141,23 @@ func TestRowsOfTexts(t *testing.T) {
 		return b.Rows()
 	}
 	require.InDelta(t, 20*110/textsPerRow, rows(20)-rows(0), 1)
+}
+
+// TestRowsCoverMemory: the rows of a request with many hours cover the memory of its counts, because the queue of
+// requests is limited in rows.
+func TestRowsCoverMemory(t *testing.T) {
+	for _, hours := range []int{1, 2, 17, 34, 65, 700} {
+		var records []*logspb.LogRecord
+		for i := range hours {
+			records = append(records, Log("x", func(r *logspb.LogRecord) { r.TimeUnixNano = Nano(T0.Add(-time.Duration(i) * time.Hour)) }))
+		}
+		q := LogsRequest(Logs(Service("a"), records...))
+		in, b := input(), new(Batch)
+		in.Start = 0
+		require.NoError(t, NewEvaluator(Config{}).Evaluate(t.Context(), q.Signal, q.Body, in, b))
+		s := b.services[0]
+		require.Len(t, s.Verdicts, hours)
+		size := cap(s.Verdicts)*int(unsafe.Sizeof(s.Verdicts[0])) + cap(s.Usage)*int(unsafe.Sizeof(s.Usage[0]))
+		require.LessOrEqual(t, size, 512*b.Rows(), "%d hours", hours)
+	}
 }
