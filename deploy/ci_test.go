@@ -200,13 +200,20 @@ func TestCIReport(t *testing.T) {
 			run := func(changes map[string]string) (int, string, string) {
 				env := forgeEnv(server.URL)
 				env["COMMENT_TOKEN"], env["REVIEW_PATH"], env["TELEMETRY_FILES"] = "secret-token", ".", recording
+				// The pull request commits a link at the place of the report.
 				env["REPORT_FILE"] = filepath.Join(t.TempDir(), "report.md")
+				program := filepath.Join(t.TempDir(), "program")
+				require.NoError(t, os.WriteFile(program, []byte("code"), 0o600))
+				require.NoError(t, os.Symlink(program, env["REPORT_FILE"]))
 				for name, value := range changes {
 					env[name] = value
 				}
 				code, out := report(t, f, dir, env)
 				written, err := os.ReadFile(env["REPORT_FILE"])
 				require.NoError(t, err, out)
+				kept, err := os.ReadFile(program)
+				require.NoError(t, err)
+				require.Equal(t, "code", string(kept), "the target of the link")
 				return code, out, string(written)
 			}
 
