@@ -55,6 +55,9 @@ func (c *fixCmd) Run(e *environment) error {
 	for _, f := range patch.Left {
 		e.say("assay: left: %s:%d: %s: its fix overlaps another fix; run the command again", f.Locations[0].File, f.Locations[0].Line, f.Check)
 	}
+	for _, f := range patch.Rejected {
+		e.say("assay: left: %s:%d: %s: the file would not compile with its fix", f.Locations[0].File, f.Locations[0].Line, f.Check)
+	}
 	return nil
 }
 

@@ -49,3 +49,21 @@ func TestChangeNothing(t *testing.T) {
 	require.Empty(t, r.stdout)
 	require.Equal(t, "assay: nothing to change\n", r.stderr)
 }
+
+// TestFixRejected says why a fix is not made: a variable would have no use.
+func TestFixRejected(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.go"), []byte(`package a
+
+import "go.opentelemetry.io/otel/attribute"
+
+func f(user *User) {
+	email := user.Email
+	span.SetAttributes(attribute.String("user.email", email))
+	span.SetAttributes(attribute.String("enduser.email", email))
+}
+`), 0o600))
+	r := call{}.run("fix", "--dry-run", dir)
+	require.Zero(t, r.code)
+	require.Contains(t, r.stderr, "a.go:7: sensitive-attribute: the file would not compile with its fix")
+}

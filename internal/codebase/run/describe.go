@@ -124,7 +124,7 @@ func describeFixes(b *strings.Builder, ch *change, r *changeResult) {
 			strings.Join(f.Rules, ", "), report.MarkdownText(f.Summary, maxPhrase))
 	}
 	if n := len(r.Left); n > 0 {
-		fmt.Fprintf(b, "\nLeft: %s without a mechanical fix, or whose fix overlaps with another one.\n", plural(n, "finding"))
+		fmt.Fprintf(b, "\nLeft: %s without a mechanical fix, or whose fix overlaps with another one or would not compile.\n", plural(n, "finding"))
 	}
 	describeModel(b, ch, r)
 }

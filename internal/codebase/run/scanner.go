@@ -132,7 +132,7 @@ func limit(r *worker.Response) bool {
 	}
 	findings := [][]review.Finding{r.Findings}
 	if p := r.Patch; p != nil {
-		findings = append(findings, p.Fixed, p.Left)
+		findings = append(findings, p.Fixed, p.Left, p.Rejected)
 		if slices.ContainsFunc(p.Files, func(f patch.File) bool { return len(f.After) > 2*patch.MaxFile }) {
 			return false
 		}

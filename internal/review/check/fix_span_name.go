@@ -32,9 +32,17 @@ func (p *Pass) constantName(u *instrumentation.Uses, s *instrumentation.Span, bu
 	if built.Kind == syntax.Operator && built.Text == "+" {
 		return nil // a constant may be the only use of its package, and Go does not compile unused imports
 	}
+	parts := flatten(nameParts(built))
+	var formats []string // of parts[1:], in Go
+	if u.File.Language == syntax.Go && built.Kind == syntax.Call {
+		parts = built.Args() // with those of %T
+		if formats = sprintfVerbs(u, built); formats == nil {
+			return nil
+		}
+	}
 	var text strings.Builder
 	var keys, values []string
-	for _, part := range flatten(nameParts(built)) {
+	for i, part := range parts {
 		if known, ok := u.Known(part); ok {
 			text.WriteString(known + " ")
 			continue
@@ -43,7 +51,19 @@ func (p *Pass) constantName(u *instrumentation.Uses, s *instrumentation.Span, bu
 		if key == "" {
 			return nil
 		}
-		keys, values = append(keys, key), append(values, u.File.Code(part))
+		value := u.File.Code(part)
+		if formats != nil {
+			if strings.HasSuffix(formats[i-1], "T") {
+				key += ".type"
+			}
+			value = sprint(formats[i-1], value)
+		}
+		if at := slices.Index(keys, key); at >= 0 && values[at] == value {
+			continue
+		} else if at >= 0 {
+			return nil // one attribute cannot hold both
+		}
+		keys, values = append(keys, key), append(values, value)
 	}
 	spaced := placeholders.ReplaceAllString(text.String(), " ")
 	if strings.Contains(spaced, "://") || slices.ContainsFunc(gaps.FindAllStringSubmatch(spaced, -1), func(m []string) bool { return m[1] != m[2] }) {
@@ -60,6 +80,27 @@ func (p *Pass) constantName(u *instrumentation.Uses, s *instrumentation.Span, bu
 		return nil
 	}
 	return append(edits, Edit{Start: built.Start, End: built.End, Text: quote + name + quote})
+}
+
+// sprintfVerbs returns the verbs of the arguments of a call of fmt.Sprintf. It returns nil for other functions, and for
+// formats whose verbs do not correspond to the arguments one by one.
+func sprintfVerbs(u *instrumentation.Uses, n *syntax.Node) []string {
+	format, ok := u.Known(n.Arg(0))
+	all := verbs.FindAllString(format, len(n.Args()))
+	if !ok || u.File.Code(n.Callee()) != "fmt.Sprintf" || strings.Contains(format, "%%") || len(all) != len(n.Args())-1 ||
+		slices.ContainsFunc(all, func(v string) bool { return strings.ContainsAny(v, "[*{") }) {
+		return nil
+	}
+	return all
+}
+
+// sprint returns Go code for the text of a value as Sprintf writes it with a verb, without quotes.
+func sprint(verb, value string) string {
+	switch verb {
+	case "%s", "%v", "%d", "%t", "%q":
+		return "fmt.Sprint(" + value + ")"
+	}
+	return `fmt.Sprintf("` + verb + `", ` + value + ")"
 }
 
 // quoteOf returns the quotation mark for a string that replaces code: the mark that the code uses. For code without
@@ -126,15 +167,7 @@ func withAttributes(u *instrumentation.Uses, create, built *syntax.Node, keys, v
 		if !ok {
 			return nil, false
 		}
-		text := join(func(key, value string) string {
-			if built.Kind == syntax.Call {
-				value = "fmt.Sprint(" + value + ")"
-			}
-			return attribute + `.String("` + key + `", ` + value + ")"
-		})
-		if built.Kind == syntax.Call && u.File.Code(built.Callee()) != "fmt.Sprintf" {
-			return nil, false
-		}
+		text := join(func(key, value string) string { return attribute + `.String("` + key + `", ` + value + ")" })
 		return append(append(first, second...), Edit{Start: built.End, End: built.End, Text: ", " + trace + ".WithAttributes(" + text + ")"}), true
 	case syntax.JavaScript, syntax.TypeScript:
 		text := join(func(key, value string) string { return quote + key + quote + ": " + value })

@@ -293,11 +293,11 @@ func nameParts(n *syntax.Node) []*syntax.Node {
 		if len(parts) == 0 {
 			return []*syntax.Node{n}
 		}
-		if m == "Sprintf" && parts[0].Kind == syntax.String { // %T writes a type
-			for i, v := range verbs.FindAllString(parts[0].Text, len(parts)) {
-				if i+1 < len(parts) && strings.HasSuffix(v, "T") {
-					parts = slices.Delete(slices.Clone(parts), i+1, i+2)
-					break
+		if m == "Sprintf" && parts[0].Kind == syntax.String && !strings.Contains(parts[0].Text, "%[") { // %T writes a type
+			formats := verbs.FindAllString(parts[0].Text, len(parts)-1)
+			for i, v := range slices.Backward(formats) {
+				if strings.HasSuffix(v, "T") {
+					parts = slices.Concat(parts[:i+1], parts[i+2:])
 				}
 			}
 		}

@@ -23,17 +23,19 @@ import (
 type Patch struct {
 	patch.Patch
 	Fixed []review.Finding `json:"fixed"`
-	// Left are the findings whose fix is not in the patch: it overlaps with another one, or the file would no longer
-	// parse.
+	// Left are the findings whose fix is not in the patch because it overlaps with another one.
 	Left []review.Finding `json:"left"`
+	// Rejected are the findings whose fix is not in the patch because the file would no longer parse, or because a
+	// variable in Go would have no use.
+	Rejected []review.Finding `json:"rejected"`
 }
 
 // file is a file with the fixes that are in the patch.
 type file struct {
 	patch.File
-	parses      bool // the file parses without a fix
-	fixed, left []review.Finding
-	tried       int // total size in bytes of the versions of the file that were parsed
+	parses                bool // the file parses without a fix
+	fixed, left, rejected []review.Finding
+	tried                 int // total size in bytes of the versions of the file that were parsed
 }
 
 // maxTried is the maximum of file.tried. A file of the maximum size, whose fixes make it too large to parse, could
@@ -65,7 +67,7 @@ func Make(ctx context.Context, root *os.Root, parser *treesitter.Parser, finding
 		if err := file.add(ctx, parser, list); err != nil {
 			return nil, err
 		}
-		p.Left = append(p.Left, file.left...)
+		p.Left, p.Rejected = append(p.Left, file.left...), append(p.Rejected, file.rejected...)
 		if p.Fixed = append(p.Fixed, file.fixed...); len(file.fixed) > 0 {
 			p.Files = append(p.Files, file.File)
 		}
@@ -105,7 +107,7 @@ func (f *file) add(ctx context.Context, parser *treesitter.Parser, findings []re
 		return err
 	}
 	if f.tried > maxTried {
-		f.left = append(f.left, findings...)
+		f.rejected = append(f.rejected, findings...)
 		return nil
 	}
 	next := *f
@@ -131,7 +133,7 @@ func (f *file) add(ctx context.Context, parser *treesitter.Parser, findings []re
 	case valid:
 		*f = next
 	case half == 0:
-		f.left = append(f.left, findings...)
+		f.rejected = append(f.rejected, findings...)
 	default:
 		if err := f.add(ctx, parser, findings[:half]); err != nil {
 			return err

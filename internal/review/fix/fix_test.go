@@ -155,19 +155,21 @@ func TestMake(t *testing.T) {
 		findings []review.Finding
 		want     string
 		left     int
+		rejected int
 	}{
-		"two":                           {[]review.Finding{finding("a.txt", edit(6, 9, "TWO")), finding("a.txt", edit(0, 3, "ONE"))}, "ONE + TWO\r\n", 0},
-		"equal edits count once":        {[]review.Finding{finding("a.txt", edit(0, 0, "x")), finding("a.txt", edit(0, 0, "x"), edit(9, 9, "y"))}, "xone + twoy\r\n", 0},
-		"insertions at one place":       {[]review.Finding{finding("a.txt", edit(3, 3, "x")), finding("a.txt", edit(3, 3, "y"))}, "onexy + two\r\n", 0},
-		"an overlap is left, whole":     {[]review.Finding{finding("a.txt", edit(0, 4, "x")), finding("a.txt", edit(3, 5, "y"), edit(9, 9, "z"))}, "x+ two\r\n", 1},
-		"a range beyond the file":       {[]review.Finding{finding("a.txt", edit(9, 12, "x"))}, "", 1},
-		"a reversed range":              {[]review.Finding{finding("a.txt", edit(5, 2, "x"))}, "", 1},
-		"a source that no longer reads": {[]review.Finding{finding("a.go", edit(0, 7, "x"))}, "", 1},
+		"two":                           {[]review.Finding{finding("a.txt", edit(6, 9, "TWO")), finding("a.txt", edit(0, 3, "ONE"))}, "ONE + TWO\r\n", 0, 0},
+		"equal edits count once":        {[]review.Finding{finding("a.txt", edit(0, 0, "x")), finding("a.txt", edit(0, 0, "x"), edit(9, 9, "y"))}, "xone + twoy\r\n", 0, 0},
+		"insertions at one place":       {[]review.Finding{finding("a.txt", edit(3, 3, "x")), finding("a.txt", edit(3, 3, "y"))}, "onexy + two\r\n", 0, 0},
+		"an overlap is left, whole":     {[]review.Finding{finding("a.txt", edit(0, 4, "x")), finding("a.txt", edit(3, 5, "y"), edit(9, 9, "z"))}, "x+ two\r\n", 1, 0},
+		"a range beyond the file":       {[]review.Finding{finding("a.txt", edit(9, 12, "x"))}, "", 1, 0},
+		"a reversed range":              {[]review.Finding{finding("a.txt", edit(5, 2, "x"))}, "", 1, 0},
+		"a source that no longer reads": {[]review.Finding{finding("a.go", edit(0, 7, "x"))}, "", 0, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRepository(t, map[string]string{"a.txt": "one + two\r\n", "a.go": "package a\n"})
 			p := r.patch(tt.findings)
 			require.Len(t, p.Left, tt.left)
+			require.Len(t, p.Rejected, tt.rejected)
 			if tt.want == "" {
 				require.Empty(t, p.Files)
 				return
@@ -368,7 +370,7 @@ func TestLargeFile(t *testing.T) {
 		p := r.patch(findings)
 		runtime.ReadMemStats(&after)
 		require.Greater(t, len(p.Fixed), n/8)
-		require.Len(t, p.Left, n-len(p.Fixed))
+		require.Len(t, p.Rejected, n-len(p.Fixed))
 		return after.TotalAlloc - before.TotalAlloc
 	}
 	require.Less(t, work(1600), 4*work(200))
@@ -495,7 +497,8 @@ func f(ctx context.Context, user *User) {
 }
 `})
 	patch := r.patch(r.review("sensitive-attribute"))
-	require.Len(t, patch.Left, 1)
+	require.Empty(t, patch.Left)
+	require.Len(t, patch.Rejected, 1)
 	require.NoError(t, patch.Apply(r.root))
 	require.Contains(t, r.read("a.go"), ", email))")
 	require.Empty(t, r.patch(r.review("sensitive-attribute")).Files)
@@ -511,6 +514,16 @@ func TestFixes(t *testing.T) {
 		check, file, before string
 		after               string // "" if the finding has no fix
 	}{
+		"a name with a type": {
+			"span-name-dynamic", "a.go", golang("func f(ctx context.Context, number int) {\n\tcmd := next()\n\t_, span := tracer.Start(ctx, fmt.Sprintf(\"run %T %x\", cmd, number))\n\tdefer span.End()\n}\n"),
+			golang("func f(ctx context.Context, number int) {\n\tcmd := next()\n\t_, span := tracer.Start(ctx, \"run\", trace.WithAttributes(attribute.String(\"cmd.type\", fmt.Sprintf(\"%T\", cmd)), attribute.String(\"number\", fmt.Sprintf(\"%x\", number))))\n\tdefer span.End()\n}\n"),
+		},
+		"a name with one variable in several forms": {
+			"span-name-dynamic", "a.go", golang("func f(ctx context.Context, number int) {\n\t_, span := tracer.Start(ctx, fmt.Sprintf(\"run %d (%x)\", number, number))\n\tdefer span.End()\n}\n"), "",
+		},
+		"a name with arguments by index": {
+			"span-name-dynamic", "a.go", golang("func f(ctx context.Context, number int) {\n\t_, span := tracer.Start(ctx, fmt.Sprintf(\"run %[2]d %[1]T\", load, number))\n\tdefer span.End()\n}\n"), "",
+		},
 		"a name before arguments by name": {
 			"span-name-dynamic", "a.py", python + "def f(order):\n    with tracer.start_as_current_span(f'load {order}', kind=trace.SpanKind.CLIENT):\n        work()\n",
 			python + "def f(order):\n    with tracer.start_as_current_span('load', attributes={'order': order}, kind=trace.SpanKind.CLIENT):\n        work()\n",
