@@ -122,3 +122,28 @@ func TestManyVariables(t *testing.T) {
 	}
 	require.False(t, file.Exhausted())
 }
+
+// TestManyContexts checks that a function in Go that derives many contexts from the context of a span is not too complex.
+func TestManyContexts(t *testing.T) {
+	for name, line := range map[string]string{
+		"from one": "c%d := context.WithValue(c, k, v); use(c%[1]d)\n",
+		"in place": "c = context.WithValue(c, k, %d); use(c)\n",
+		"a chain":  "c, d = context.WithValue(d, k, %d), c; d = context.WithValue(c, k, v)\n",
+	} {
+		var source strings.Builder
+		source.WriteString("package a\n\nimport \"go.opentelemetry.io/otel\"\n\nfunc f(c context.Context) {\n\tc, span := otel.Tracer(\"a\").Start(c, \"a\")\n")
+		for i := range 12_000 {
+			fmt.Fprintf(&source, line, i)
+		}
+		source.WriteString("\twork()\n}\n")
+		file, err := syntax.ParseGo("a.go", []byte(source.String()))
+		require.NoError(t, err)
+		uses := instrumentation.Find(file, nil)
+		for _, c := range check.All() {
+			if c.Source != nil {
+				c.Source(check.NewPass(c, func(check.Finding) {}, func(any) {}), uses)
+			}
+		}
+		require.False(t, file.Exhausted(), name)
+	}
+}

@@ -91,7 +91,7 @@ const maxSpans = 32
 // notEnded reports whether some path does not end a span. helper reports whether a function of the file ends the span
 // in a context.
 func notEnded(u *instrumentation.Uses, fn *syntax.Node, s *instrumentation.Span, helper func() bool) bool {
-	if s.Escapes || contextEscapes(s, fn) {
+	if s.Escapes || contextEscapes(u, s, fn) {
 		return false
 	}
 	if s.Variable == "" || s.Variable == "_" {
@@ -236,7 +236,7 @@ func stored(s *instrumentation.Span) bool {
 }
 
 // contextEscapes reports whether the context with a span is returned or stored, so that other code may end the span.
-func contextEscapes(s *instrumentation.Span, fn *syntax.Node) bool {
+func contextEscapes(u *instrumentation.Uses, s *instrumentation.Span, fn *syntax.Node) bool {
 	a := s.Start.Assignment()
 	if a == nil || len(a.Targets()) != 2 {
 		return false
@@ -255,7 +255,7 @@ func contextEscapes(s *instrumentation.Span, fn *syntax.Node) bool {
 	derives := strings.HasSuffix(first, "context.Context") // a call that the function returns derives a context from its argument
 	return has(direct(fn.Body(), syntax.Name), func(n *syntax.Node) bool {
 		return n.Text == ctx.Text && n.Start > a.End &&
-			(instrumentation.Leaves(n) || derives && n.Enclosing(syntax.Return, syntax.Block, syntax.Func).Kind == syntax.Return)
+			(u.Leaves(n) || derives && n.Enclosing(syntax.Return, syntax.Block, syntax.Func).Kind == syntax.Return)
 	})
 }
 

@@ -434,7 +434,7 @@ func (f *finder) use(n *syntax.Node, spans []*Span) {
 				break
 			}
 			_, m := p.Method()
-			if !slices.Contains(f.api.keepsSpan, m) || leaves(p, maxContexts) {
+			if !slices.Contains(f.api.keepsSpan, m) || f.Leaves(p) {
 				s.Escapes = true
 			}
 			if p.Kind == syntax.Call && p.Arg(0) == n && len(p.Args()) > 1 && spanFinisher.MatchString(m) { // finish(span, err)
@@ -467,10 +467,17 @@ const maxContexts = 3
 var contextMakers = regexp.MustCompile(`^([wW]ith(Value|Cancel|Timeout|Deadline|Context|UserContext)|ContextWith\w+|SetContext|Clone|set(Span|Value|Baggage)|set_(span_in_context|value|baggage)|storeInContext|attach|makeCurrent|wrap)$`)
 
 // Leaves reports whether a context with a span is returned, stored or sent, so that other code may end the span.
-func Leaves(context *syntax.Node) bool { return leaves(context, maxContexts) }
+func (u *Uses) Leaves(context *syntax.Node) bool { return u.leaves(context, maxContexts) }
+
+// variable is a variable with a context, as leaves follows it.
+type variable struct {
+	within *syntax.Node // the function
+	name   string
+	hops   int
+}
 
 // leaves reports whether n, a context with a span, is returned, stored or sent, so that other code may end the span.
-func leaves(n *syntax.Node, hops int) bool {
+func (u *Uses) leaves(n *syntax.Node, hops int) bool {
 	for p := n.Parent; p != nil; n, p = p, p.Parent {
 		switch p.Kind {
 		case syntax.Return, syntax.Pair, syntax.List, syntax.Object, syntax.Spread, syntax.Func:
@@ -501,14 +508,36 @@ func leaves(n *syntax.Node, hops int) bool {
 			if within == nil || hops == 0 {
 				return hops == 0
 			}
-			return within.Has(func(c *syntax.Node) bool {
-				return c.Kind == syntax.Name && c.Text == t.Text && c.Start >= p.End && leaves(c, hops-1)
-			})
+			return u.lastLeaving(variable{within, t.Text, hops - 1}) >= p.End
 		default:
 			return false
 		}
 	}
 	return false
+}
+
+// lastLeaving returns the position of the last use of a variable that leaves reports, -1 if there is none.
+func (u *Uses) lastLeaving(v variable) int {
+	if last, ok := u.leaving[v]; ok {
+		return last
+	}
+	if u.leaving == nil {
+		u.leaving, u.names = map[variable]int{}, map[*syntax.Node]map[string][]*syntax.Node{}
+	}
+	if u.names[v.within] == nil {
+		u.names[v.within] = map[string][]*syntax.Node{}
+		for n := range v.within.All(syntax.Name) {
+			u.names[v.within][n.Text] = append(u.names[v.within][n.Text], n)
+		}
+	}
+	last := -1
+	for _, n := range u.names[v.within][v.name] {
+		if n.Start > last && u.leaves(n, v.hops) {
+			last = n.Start
+		}
+	}
+	u.leaving[v] = last
+	return last
 }
 
 // blank reports whether an Assign discards its value: _ = span.
@@ -528,7 +557,7 @@ func (f *finder) method(s *Span, m *syntax.Node) {
 	case slices.Contains(f.api.errors, m.Text):
 		s.Errors = append(s.Errors, use)
 	case use != m && slices.Contains(f.api.keepsSpan, m.Text): // span.storeInContext(context)
-		s.Escapes = s.Escapes || leaves(use, maxContexts)
+		s.Escapes = s.Escapes || f.Leaves(use)
 	case m.Text == f.api.status:
 		if use == m || use.Arg(0) == nil || !f.api.statusOK(use.Arg(0)) {
 			s.Errors = append(s.Errors, use)

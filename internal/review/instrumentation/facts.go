@@ -25,6 +25,8 @@ type Uses struct {
 	Instrumented []string
 
 	packages Packages
+	names    map[*syntax.Node]map[string][]*syntax.Node // by function, the names in it by their text
+	leaving  map[variable]int                           // the results of lastLeaving
 }
 
 // Packages provides facts about the packages of a repository. A module is an import path as in syntax.Import.
