@@ -4,6 +4,7 @@ package check
 
 import (
 	"bytes"
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -247,7 +248,7 @@ func removal(f *syntax.File, nodes []*syntax.Node) (start, end int, ok bool) {
 		return 0, 0, false
 	}
 	before, after := all[:i], all[i+len(nodes):]
-	comma := commaEnd(f.Source, last.End)
+	comma := commaEnd(f, last.End)
 	if comma > last.End || len(nodes) == len(all) {
 		if start, end, ok = wholeLines(f.Source, first.Start, comma); ok {
 			return start, end, true
@@ -255,10 +256,29 @@ func removal(f *syntax.File, nodes []*syntax.Node) (start, end int, ok bool) {
 	}
 	switch {
 	case len(after) > 0: // with the comma and the space after them
-		return first.Start, after[0].Start, onlyCommas(f.Source[last.End:after[0].Start])
+		end, ok := restOfLine(f, comma) // with the comments that end their line
+		if !ok || end == comma {
+			end = comma + spaces(f.Source[comma:], " \t\r\n")
+		}
+		return first.Start, end, comma > last.End && skipComments(f, comma) == after[0].Start
 	case len(before) > 0: // with the comma before them
-		previous := before[len(before)-1]
-		return previous.End, last.End, onlyCommas(f.Source[previous.End:first.Start])
+		previous := before[len(before)-1].End
+		separator := commaEnd(f, previous)
+		if separator == previous || skipComments(f, separator) != first.Start {
+			return 0, 0, false
+		}
+		if comments, ok := restOfLine(f, separator); ok && comments > separator { // of the line before, whose comma stays
+			end, _ = restOfLine(f, comma)
+			if from, to, ok := wholeLines(f.Source, first.Start, end); ok {
+				return from, to, f.Language != syntax.Java
+			}
+			return first.Start, end, f.Language != syntax.Java
+		}
+		if start = separator - 1; spaces(f.Source[previous:], " \t\r\n") == start-previous {
+			start = previous
+		}
+		end, _ = restOfLine(f, last.End)
+		return start, end, true
 	}
 	if f.Language == syntax.Go {
 		return first.Start, comma, p.Kind == syntax.List
@@ -279,22 +299,60 @@ func wholeLines(source []byte, start, end int) (int, int, bool) {
 	}
 	after := bytes.TrimSpace(rest[:line+1])
 	after = bytes.TrimSpace(bytes.TrimPrefix(after, []byte(";")))
-	if len(after) > 0 && !bytes.HasPrefix(after, []byte("//")) && !bytes.HasPrefix(after, []byte("#")) {
+	block := bytes.HasPrefix(after, []byte("/*")) && bytes.Index(after, []byte("*/")) == len(after)-2
+	if len(after) > 0 && !block && !bytes.HasPrefix(after, []byte("//")) && !bytes.HasPrefix(after, []byte("#")) {
 		return 0, 0, false
 	}
 	return from, end + line + 1, true
 }
 
-// commaEnd returns the offset after the comma that follows end, or end if there is none.
-func commaEnd(source []byte, end int) int {
-	rest := bytes.TrimLeft(source[end:], " \t")
-	if len(rest) > 0 && rest[0] == ',' {
-		return len(source) - len(rest) + 1
+// commaEnd returns the offset after the comma that follows end, possibly after comments, or end if there is none.
+func commaEnd(f *syntax.File, end int) int {
+	if at := skipComments(f, end); at < len(f.Source) && f.Source[at] == ',' {
+		return at + 1
 	}
 	return end
 }
 
-func onlyCommas(text []byte) bool { return len(bytes.Trim(text, " \t\r\n,")) == 0 }
+// spaces returns the number of bytes of white space at the beginning of a text.
+func spaces(text []byte, space string) int { return len(text) - len(bytes.TrimLeft(text, space)) }
+
+// commentAt returns the end of the comment that begins at an offset.
+func commentAt(f *syntax.File, start int) (end int, ok bool) {
+	i, ok := slices.BinarySearchFunc(f.Comments, start, func(c syntax.Comment, start int) int { return cmp.Compare(c.Start, start) })
+	if !ok {
+		return 0, false
+	}
+	return f.Comments[i].End, true
+}
+
+// skipComments returns the offset of the first code at or after an offset.
+func skipComments(f *syntax.File, at int) int {
+	for {
+		at += spaces(f.Source[at:], " \t\r\n")
+		end, ok := commentAt(f, at)
+		if !ok {
+			return at
+		}
+		at = end
+	}
+}
+
+// restOfLine returns the end of the comments that directly follow an offset on its line, and whether the line has no
+// other code after it.
+func restOfLine(f *syntax.File, at int) (end int, ok bool) {
+	for {
+		next := at + spaces(f.Source[at:], " \t\r")
+		if next == len(f.Source) || f.Source[next] == '\n' {
+			return at, true
+		}
+		end, ok := commentAt(f, next)
+		if !ok || bytes.Contains(f.Source[next:end], []byte("\n")) {
+			return at, false
+		}
+		at = end
+	}
+}
 
 // leavesUnused reports whether the removal of neighbouring nodes leaves a variable of a Go file without a use, which does
 // not compile.
