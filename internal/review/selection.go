@@ -80,7 +80,7 @@ var terms = func() map[syntax.Language]map[trait][][]byte {
 			traitAutomatic: "AutoConfiguredOpenTelemetrySdk",
 			traitVendor: "io.opentracing|io.opencensus|io.jaegertracing|zipkin2|brave.|datadog.trace|co.elastic.apm|" +
 				"com.newrelic|io.sentry",
-			traitCandidate: "racer|eter|Span|ogger|log.|LOG.|Slf4j|System.out|springframework|HttpServer|HttpServlet|" +
+			traitCandidate: "racer|eter|Span|ogger|log.|log4j|LOG.|Slf4j|System.out|springframework|HttpServer|HttpServlet|" +
 				"jakarta.ws|javax.ws|io.grpc|vertx|Kafka|java.sql|jedis|lettuce|MongoClient|rabbitmq|" +
 				"DataSource|System.err|javalin|jetty|undertow|datastax|RabbitListener|JmsListener|" +
 				"SqsListener",

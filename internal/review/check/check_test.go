@@ -405,3 +405,36 @@ func TestSeverity(t *testing.T) {
 		require.Equal(t, string(c.want), string(r.Findings[0].Severity), c.text)
 	}
 }
+
+// TestLogLevels checks that the finding about a default level in code names the variable that overrides the level.
+func TestLogLevels(t *testing.T) {
+	const python, script = "import logging\nimport os\n", "const log = require('loglevel');\nlog.setLevel('debug');\n"
+	const java = "import org.apache.logging.log4j.*;\nimport org.apache.logging.log4j.core.config.Configurator;\nclass Main {\n  void run() {\n    Configurator.setRootLevel(Level.DEBUG);\n%s  }\n}\n"
+	golang := func(body string) string {
+		return "package a\n\nimport (\n\t\"os\"\n\n\t\"github.com/sirupsen/logrus\"\n)\n\nfunc f() {\n\tlogrus.SetLevel(logrus.DebugLevel)\n" + body + "}\n"
+	}
+	const everywhere = "The code sets the log level to DEBUG wherever it runs."
+	for _, c := range []struct{ file, text, want string }{
+		{"a.go", golang(""), everywhere},
+		{"a.go", golang("\tdefer logrus.SetLevel(logrus.InfoLevel)\n"), everywhere},
+		{"a.go", golang("\tif text, ok := os.LookupEnv(\"APP_LOG_LEVEL\"); ok {\n\t\tif level, err := logrus.ParseLevel(text); err == nil {\n\t\t\tlogrus.SetLevel(level)\n\t\t}\n\t}\n"), "APP_LOG_LEVEL"},
+		{"a.go", golang("}\n\nfunc configure(c *Config) {\n\tlogrus.SetLevel(c.Verbosity)\n"), "c.Verbosity"},
+		{"a.py", python + "logging.basicConfig(level=logging.DEBUG)\nlogging.getLogger('sql').setLevel(logging.WARNING)\n", everywhere},
+		{"a.py", python + "logging.basicConfig(level=logging.DEBUG)\nif 'LOG_LEVEL' in os.environ:\n    logging.getLogger().setLevel(os.environ['LOG_LEVEL'])\n", "LOG_LEVEL"},
+		{"a.js", script + "log.setLevel('debug');\n", everywhere},
+		{"a.js", script + "if (process.env.LOG_LEVEL) log.setLevel(process.env.LOG_LEVEL);\n", "LOG_LEVEL"},
+		{"A.java", fmt.Sprintf(java, "    Configurator.setLevel(\"org.acme\", Level.toLevel(\"INFO\"));\n"), everywhere},
+		{"A.java", fmt.Sprintf(java, "    String level = System.getenv(\"LOG_LEVEL\");\n    if (level != null) {\n      Configurator.setRootLevel(Level.toLevel(level));\n    }\n"), "LOG_LEVEL"},
+	} {
+		r := reviewExample(t, checktest.Example{Files: map[string]string{c.file: c.text}}, "log-debug-production")
+		require.NotEmpty(t, r.Findings, c.text)
+		f := r.Findings[0]
+		if c.want == everywhere {
+			require.Equal(t, everywhere, f.Summary, c.text)
+			require.Equal(t, "high", string(f.Severity), c.text)
+			continue
+		}
+		require.Equal(t, "The default log level is DEBUG. `"+c.want+"` can set another level.", f.Summary, c.text)
+		require.Equal(t, "suggestion", string(f.Severity), c.text)
+	}
+}

@@ -3,11 +3,13 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"go.yaml.in/yaml/v3"
 
@@ -44,7 +46,7 @@ var logDebugProduction = &Check{
 				Severity: severity,
 				Subject:  strings.TrimSpace(service + " " + name),
 				Names:    Names{Service: service},
-				Message:  fmt.Sprintf("The log level of production is %s.", strings.ToUpper(level)),
+				Message:  fmt.Sprintf("%s is %s.", levelOf(f), strings.ToUpper(level)),
 			})
 		}
 		switch f.Kind {
@@ -113,19 +115,38 @@ var logDebugProduction = &Check{
 		if notProduction.MatchString(u.File.Path) && !production.MatchString(u.File.Path) || developerTool.MatchString(u.File.Path) {
 			return
 		}
+		settings := sync.OnceValue(func() string { return levelSetting(u) })
 		for i, l := range u.LogLevels {
 			if i == maxLevels {
 				break
 			}
-			if !l.Conditional && (l.Level == "debug" || l.Level == "trace") && !onDemand(l.Node) && (!developmentLogger(l.Node) || serves(u)) {
-				severity := Suggestion // one logger of several
-				if setsLevel(l.Node) || production.MatchString(u.File.Path) {
-					severity = High
-				}
-				p.At(u, l.Node, Finding{Severity: severity, Subject: l.Level, Message: fmt.Sprintf("The code sets the log level to %s wherever it runs.", strings.ToUpper(l.Level))})
+			if l.Conditional || l.Level != "debug" && l.Level != "trace" || onDemand(l.Node) || developmentLogger(l.Node) && !serves(u) {
+				continue
 			}
+			f := Finding{
+				Severity: Suggestion, // one logger of several
+				Subject:  l.Level,
+				Message:  fmt.Sprintf("The code sets the log level to %s wherever it runs.", strings.ToUpper(l.Level)),
+			}
+			if setting := settings(); setting != "" {
+				f.Message = fmt.Sprintf("The default log level is %s. `%s` can set another level.", strings.ToUpper(l.Level), setting)
+			} else if setsLevel(l.Node) || production.MatchString(u.File.Path) {
+				f.Severity = High
+			}
+			p.At(u, l.Node, f)
 		}
 	},
+}
+
+// levelOf names the log level in a deployment file: that of production, or a default that a deployment can override.
+func levelOf(f *configfile.File) string {
+	switch f.Kind {
+	case configfile.Dockerfile:
+		return "The default log level of the image"
+	case configfile.HelmValues:
+		return "The default log level of the chart"
+	}
+	return "The log level of production"
 }
 
 // ofCollector reports whether a setting in Helm values belongs to a Collector: the verbosity of an exporter, which is
@@ -181,6 +202,60 @@ func setsLevel(n *syntax.Node) bool {
 	name = strings.ToLower(name)
 	return strings.HasPrefix(name, "set") && strings.Contains(name, "level") || name == "basicconfig"
 }
+
+// levelSetting returns the variable from which a file sets the level of a logger, "" if there is none: the name of an
+// environment variable if the function reads one.
+func levelSetting(u *instrumentation.Uses) string {
+	for n := range u.File.Root.All(syntax.Call, syntax.Assign) {
+		level := newLevel(n)
+		if level == nil || fixedLevel(u, level) {
+			continue
+		}
+		for c := range cmp.Or(n.Enclosing(syntax.Func), u.File.Root).All(syntax.String, syntax.Member) {
+			if c.Text == strings.ToUpper(c.Text) && levelVariable.MatchString(c.Text) {
+				return c.Text
+			}
+		}
+		return brief(u, level)
+	}
+	return ""
+}
+
+// newLevel returns the level that a call or assignment sets for an existing logger, nil for other code.
+func newLevel(n *syntax.Node) *syntax.Node {
+	if n.Kind == syntax.Assign {
+		t := n.Targets()[0]
+		if of := name(t); t.Kind == syntax.Member && (of == "level" || of == "Level") || t.Kind == syntax.Index && len(t.Children) == 2 && t.Children[1].Text == "level" {
+			return n.Value()
+		}
+		return nil
+	}
+	recv, m := n.Method()
+	if lower := strings.ToLower(m); len(n.Args()) > 0 && (strings.HasPrefix(lower, "set") && strings.HasSuffix(lower, "level") ||
+		(m == "Set" || m == "UnmarshalText") && recv != nil && last(words(name(recv))) == "level") {
+		return n.Arg(len(n.Args()) - 1)
+	}
+	return nil
+}
+
+// fixedLevel reports whether an expression is the same level wherever the code runs.
+func fixedLevel(u *instrumentation.Uses, n *syntax.Node) bool {
+	if _, ok := u.Known(n); ok {
+		return true
+	}
+	switch n.Kind {
+	case syntax.Number:
+		return true
+	case syntax.Name, syntax.Member:
+		return levelName.MatchString(n.Text)
+	case syntax.Call: // Level.toLevel("INFO")
+		return len(n.Args()) > 0 && !slices.ContainsFunc(n.Args(), func(a *syntax.Node) bool { return !fixedLevel(u, a) })
+	}
+	return false
+}
+
+// levelName matches the names of constants for levels: slog.LevelInfo, zap.InfoLevel, Level.INFO.
+var levelName = regexp.MustCompile(`(?i)^(level)?(trace|debug|info|warn|warning|error|fatal|critical|panic|dpanic|off|disabled|notset|all|fine|finer|finest|severe|config)(level)?$`)
 
 // maxLevels limits the levels of one file that are checked, so that the work stays linear.
 const maxLevels = 32
