@@ -88,7 +88,7 @@ func (r *run) before(f file) *pass {
 func (r *run) reviewBefore(f file) (p *pass) {
 	// Failures in the committed version are not errors of the report. Constants of other files have their present
 	// values.
-	p = &pass{run: &run{ctx: r.ctx, parser: r.parser, root: r.root, constants: r.constants}, file: f, checks: r.checks, report: true}
+	p = &pass{run: &run{ctx: r.ctx, parser: r.parser, root: r.root, constants: r.constants, wrappers: r.wrappers}, file: f, checks: r.checks, report: true}
 	name, ok := r.since.before[f.path]
 	if !ok {
 		return p

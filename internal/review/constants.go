@@ -16,6 +16,7 @@ import (
 	"golang.org/x/mod/modfile"
 
 	"assay/internal/review/instrumentation"
+	"assay/internal/review/syntax"
 )
 
 // Limits of the lookup of constants.
@@ -65,13 +66,12 @@ func directory(name string) string {
 	return ""
 }
 
-// of returns the packages that a file refers to.
-func (c *constants) of(name string) instrumentation.Packages { return packages{c, directory(name)} }
-
 // packages are the packages that the files of a directory refer to.
 type packages struct {
 	*constants
-	dir string
+	wrappers *wrappers
+	dir      string
+	language syntax.Language
 }
 
 // Constant looks up a constant. If module is empty, it is a constant of the directory's package, otherwise of the

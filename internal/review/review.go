@@ -99,7 +99,7 @@ func Run(ctx context.Context, opt Options) (*Report, error) {
 	}
 	r.files, r.skipped = w.files, w.skipped
 	r.shared = make([]*check.Facts, len(r.files))
-	r.constants = newConstants(root, w.files)
+	r.constants, r.wrappers = newConstants(root, w.files), newWrappers(r)
 	r.parser = func() (*treesitter.Parser, error) { return opt.Parser, nil }
 	if opt.Parser == nil {
 		var own *treesitter.Parser
@@ -155,6 +155,7 @@ type run struct {
 	related   []relation
 	files     []file
 	constants *constants
+	wrappers  *wrappers
 	progress  func(done, total int)
 
 	mu      sync.Mutex // guards the fields below
@@ -420,7 +421,7 @@ func (p *pass) sourceFile() {
 	if tree.Unparsed && p.report {
 		p.run.note(p.file.path, "cannot parse parts of the file")
 	}
-	uses := instrumentation.Find(tree, p.run.constants.of(p.file.path))
+	uses := instrumentation.Find(tree, packages{p.run.constants, p.run.wrappers, directory(p.file.path), p.file.language})
 	for _, res := range uses.Resources {
 		if name, ok := uses.Known(res.Attributes["service.name"]); ok {
 			p.names = append(p.names, name)

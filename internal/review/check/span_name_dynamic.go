@@ -60,54 +60,10 @@ var spanNameDynamic = &Check{
 				report(s.Name, s)
 			}
 		}
-		for _, name := range slices.Concat(u.Renames, namesForWrappers(u), formattedNames(u)) {
+		for _, name := range slices.Concat(u.Renames, u.WrappedNames, formattedNames(u)) {
 			report(name, nil)
 		}
 	},
-}
-
-// namesForWrappers returns the span names that are passed to wrappers: functions of the file that start a span with the
-// name in a parameter.
-func namesForWrappers(u *instrumentation.Uses) []*syntax.Node {
-	wrappers := map[string]*syntax.Node{} // by function: the parameter for the name
-	for _, s := range u.Spans {
-		if s.Name == nil || s.Name.Kind != syntax.Name {
-			continue
-		}
-		def := u.File.Definition(s.Name)
-		if def == nil || def.Kind != syntax.Param || def.Parent == nil || def.Parent.Kind != syntax.Func {
-			continue
-		}
-		f := def.Parent.Text
-		if a := def.Parent.Parent; f == "" && a != nil && a.Kind == syntax.Assign {
-			f = a.Targets()[0].Text
-		}
-		if f != "" {
-			wrappers[f] = def
-		}
-	}
-	var names []*syntax.Node
-	if len(wrappers) == 0 {
-		return nil
-	}
-	for n := range u.File.Root.All(syntax.Call) {
-		recv, m := n.Method()
-		param := wrappers[m]
-		if param == nil {
-			continue
-		}
-		params := param.Parent.Params()
-		if first := params[0].Text; recv != nil && (first == "self" || first == "cls") || u.File.Language == syntax.Go && recv != nil && len(params) > len(n.Args()) {
-			params = params[1:] // the receiver
-		}
-		i := slices.Index(params, param)
-		if a := n.Named(param.Text); a != nil {
-			names = append(names, a)
-		} else if i >= 0 && n.Arg(i) != nil {
-			names = append(names, n.Arg(i))
-		}
-	}
-	return names
 }
 
 // formattedNames returns the results of functions that format the span names of instrumentation:

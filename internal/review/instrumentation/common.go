@@ -949,6 +949,8 @@ func (f *finder) pairs(object *syntax.Node, a Attribute) {
 		return
 	}
 	if object.Kind != syntax.Object {
+		a.Value = object
+		f.passed = append(f.passed, a)
 		return
 	}
 	for _, p := range object.Children {

@@ -10,21 +10,24 @@ import (
 
 // Uses holds the uses of telemetry in a file. Its nodes are nodes of File.
 type Uses struct {
-	File        *syntax.File
-	Spans       []*Span
-	Renames     []*syntax.Node // names that are set on started spans
-	Attributes  []*Attribute
-	Keys        []*syntax.Node // strings that are converted to attribute keys and are not in Attributes
-	Instruments []*Instrument
-	Logs        []Log
-	LogLevels   []LogLevel
-	Resources   []Resource
-	Boundaries  []Boundary
+	File    *syntax.File
+	Spans   []*Span
+	Renames []*syntax.Node // names that are set on started spans
+	// WrappedNames are the span names that are passed to functions of the project that start spans.
+	WrappedNames []*syntax.Node
+	Attributes   []*Attribute
+	Keys         []*syntax.Node // strings that are converted to attribute keys and are not in Attributes
+	Instruments  []*Instrument
+	Logs         []Log
+	LogLevels    []LogLevel
+	Resources    []Resource
+	Boundaries   []Boundary
 	// Instrumented lists the libraries whose instrumentation the file sets up, such as "net/http" or "express". It is
 	// "auto" for an SDK that instruments all libraries that it supports.
 	Instrumented []string
 
 	packages Packages
+	passed   []Attribute                                // variables with attributes, in Value, that are set on a target
 	names    map[*syntax.Node]map[string][]*syntax.Node // by function, the names in it by their text
 	leaving  map[variable]int                           // the results of lastLeaving
 }
@@ -33,6 +36,8 @@ type Uses struct {
 type Packages interface {
 	// Constant returns a constant string of another file. The module of the file's own package is "".
 	Constant(module, name string) (c Constant, ok bool)
+	// Wrapper returns a function of another file, or a method of a class. The module of the file's own package is "".
+	Wrapper(module, class, name string) (w Wrapper, ok bool)
 	// Own reports whether a package belongs to the repository. known is false if the packages of the repository are not
 	// known.
 	Own(module string) (own, known bool)

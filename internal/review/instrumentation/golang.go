@@ -71,6 +71,7 @@ func findGo(u *Uses) {
 	for n := range u.File.Root.All(syntax.Call, syntax.Object) {
 		g.attribute(n)
 	}
+	g.wrapped(g.pairs)
 }
 
 type golang struct {

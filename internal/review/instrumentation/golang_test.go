@@ -202,6 +202,8 @@ type own struct{}
 
 func (own) Constant(string, string) (Constant, bool) { return Constant{}, false }
 
+func (own) Wrapper(string, string, string) (Wrapper, bool) { return Wrapper{}, false }
+
 func (own) Own(module string) (own, known bool) { return strings.HasPrefix(module, "shop/"), true }
 
 // TestGoStarters: a function that starts a span is one of the project.

@@ -50,6 +50,7 @@ func findJava(u *Uses) {
 			j.boundary(n, javaClasses)
 		}
 	}
+	j.wrapped(j.attributes)
 	j.unset()
 }
 
@@ -212,7 +213,11 @@ func (j java) annotation(n *syntax.Node) {
 // attributes adds the attributes of an expression of type Attributes: Attributes.of(k, v, ...), a builder, or a
 // variable.
 func (j java) attributes(n *syntax.Node, a Attribute) {
-	n = j.value(n)
+	if n = j.value(n); n != nil && n.Kind == syntax.Name {
+		a.Value = n
+		j.passed = append(j.passed, a)
+		return
+	}
 	if n == nil || n.Kind != syntax.Call || len(j.Attributes) > maxAttributes {
 		return
 	}

@@ -59,6 +59,7 @@ func findJavaScript(u *Uses) {
 	for n := range u.File.Root.All(syntax.Call) {
 		j.call(n)
 	}
+	j.wrapped(j.pairs)
 	j.attributeObjects()
 }
 

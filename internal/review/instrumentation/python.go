@@ -57,6 +57,7 @@ func findPython(u *Uses) {
 			p.configLevel(n.Value())
 		}
 	}
+	p.wrapped(p.pairs)
 	p.attributeObjects()
 }
 
