@@ -51,6 +51,9 @@ var logDebugProduction = &Check{
 		}
 		switch f.Kind {
 		case configfile.Logging:
+			if notProduction.MatchString(f.Name) {
+				return // a file in a ConfigMap
+			}
 			for _, v := range f.Environment {
 				if v.Name == "root" && v.Literal && isDebug(v.Value) {
 					report("", v.Name, v.Value, v.Start, v.End)
@@ -66,8 +69,11 @@ var logDebugProduction = &Check{
 				p.in(f, start, end, Finding{Severity: severity, Subject: "service.telemetry.logs.level", Message: fmt.Sprintf("The log level of the Collector is %s.", strings.ToUpper(level.Value))})
 			}
 		case configfile.Dockerfile, configfile.Compose, configfile.Kubernetes, configfile.HelmValues, configfile.Env:
-			if f.Kind == configfile.Kubernetes && notProduction.MatchString(configfile.Text(configfile.Get(f.YAML, "metadata", "namespace"))) {
-				return
+			if f.Kind == configfile.Kubernetes {
+				namespace := cmp.Or(configfile.Get(f.YAML, "metadata", "namespace"), configfile.Get(f.YAML, "namespace")) // of Kustomize
+				if notProduction.MatchString(configfile.Text(namespace)) {
+					return
+				}
 			}
 			for _, v := range f.Environment {
 				level := v.Value
@@ -200,8 +206,11 @@ func setsLevel(n *syntax.Node) bool {
 	}
 	_, name := call.Method()
 	name = strings.ToLower(name)
-	return strings.HasPrefix(name, "set") && strings.Contains(name, "level") || name == "basicconfig"
+	return strings.HasPrefix(name, "set") && strings.Contains(name, "level") || name == "basicconfig" || nestLoggers[name]
 }
+
+// nestLoggers are functions that set the levels of the logger of NestJS.
+var nestLoggers = setOf("create createmicroservice createapplicationcontext uselogger overridelogger")
 
 // levelSetting returns the variable from which a file sets the level of a logger, "" if there is none: the name of an
 // environment variable if the function reads one.

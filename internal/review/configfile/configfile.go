@@ -175,7 +175,7 @@ func Parse(file string, source []byte) ([]*File, error) {
 		f.dotenv()
 	case loggingNames.MatchString(base) && !yamlNames.MatchString(base):
 		f.Kind = Logging
-		err = f.logging(strings.ToLower(base))
+		err = f.logging(strings.ToLower(base), 0)
 	default:
 		return parseYAML(file, source)
 	}

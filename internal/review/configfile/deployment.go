@@ -117,12 +117,17 @@ func (p *yamlParser) kubernetes(n *yaml.Node, depth int) {
 		pod = Get(n, "spec", "jobTemplate", "spec", "template", "spec")
 	case "ConfigMap":
 		for key, value := range Pairs(Get(n, "data")) {
-			if variableName.MatchString(key.Value) {
+			switch {
+			case variableName.MatchString(key.Value):
 				f.variable(name, key.Value, value)
-			} else {
+			case loggingNames.MatchString(key.Value):
+				p.logging(f, key.Value, value)
+			default:
 				p.nest(value, p.ifCollector(f))
 			}
 		}
+	case "Kustomization", "Component":
+		p.kustomization(f)
 	case "Secret":
 		f.secret(name, Get(n, "stringData"), false)
 		f.secret(name, Get(n, "data"), true)
@@ -161,6 +166,34 @@ func (p *yamlParser) kubernetes(n *yaml.Node, depth int) {
 }
 
 var variableName = regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`)
+
+// kustomization reads the variables of the ConfigMaps and Secrets that Kustomize generates.
+func (p *yamlParser) kustomization(f *File) {
+	for _, generators := range []string{"configMapGenerator", "secretGenerator"} {
+		for _, g := range Items(Get(f.YAML, generators)) {
+			f.environment(Text(Get(g, "name")), Get(g, "literals"))
+		}
+	}
+}
+
+// logging adds the configuration of a logger in a ConfigMap, such as application.yaml.
+func (p *yamlParser) logging(outer *File, name string, text *yaml.Node) {
+	add := func(n *yaml.Node) *File {
+		f := p.add(Logging, n)
+		f.Name = outer.Name + "/" + name
+		return f
+	}
+	if yamlNames.MatchString(name) {
+		p.nest(text, func(n *yaml.Node) { add(n).springYAML() })
+		return
+	}
+	if start, end, ok := p.block(text); ok {
+		f := add(nil)
+		f.Source = p.source[:end]
+		_ = f.logging(strings.ToLower(name), start) // a text that does not parse is not a configuration
+		f.Source = p.source
+	}
+}
 
 // ifCollector returns a function that adds a nested document of f if it is a Collector configuration.
 func (p *yamlParser) ifCollector(f *File) func(*yaml.Node) {

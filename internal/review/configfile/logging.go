@@ -15,15 +15,15 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// logging adds the level of each logger to Environment, with the name "root" for the root logger. It skips documents of
-// Spring Boot properties that are not for production.
-func (f *File) logging(base string) error {
+// logging adds the level of each logger to Environment, with the name "root" for the root logger. It reads the source from
+// start. It skips documents of Spring Boot properties that are not for production.
+func (f *File) logging(base string, start int) error {
 	if strings.HasSuffix(base, ".xml") {
-		return f.loggingXML()
+		return f.loggingXML(start)
 	}
-	offset, first := 0, 0 // offset of the line, index of the document's first variable
-	for line := range bytes.Lines(f.Source) {
-		if text := string(bytes.TrimRight(line, " \t\r\n")); text == "#---" || text == "!---" {
+	offset, first := start, 0 // offset of the line, index of the document's first variable
+	for line := range bytes.Lines(f.Source[start:]) {
+		if text := string(bytes.TrimSpace(line)); text == "#---" || text == "!---" {
 			first = f.endProperties(first)
 		}
 		f.assignment(line, offset)
@@ -45,13 +45,13 @@ func (f *File) logging(base string) error {
 
 // loggingXML reads the levels of root and logger elements in configurations of logback and Log4j 2. It skips Spring
 // profiles that are not for production.
-func (f *File) loggingXML() error {
-	d := xml.NewDecoder(bytes.NewReader(f.Source))
+func (f *File) loggingXML(from int) error {
+	d := xml.NewDecoder(bytes.NewReader(f.Source[from:]))
 	d.Strict = false
 	logger := ""
 	var profiles []bool // for each open element, whether a profile around it excludes production
 	for {
-		start := int(d.InputOffset())
+		start := from + int(d.InputOffset())
 		token, err := d.Token()
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -74,7 +74,7 @@ func (f *File) loggingXML() error {
 		if skip {
 			continue
 		}
-		end := int(d.InputOffset())
+		end := from + int(d.InputOffset())
 		level := ""
 		switch strings.ToLower(e.Name.Local) {
 		case "root", "asyncroot":

@@ -132,6 +132,8 @@ func (p *yamlParser) document(n *yaml.Node) {
 	switch {
 	case Text(Get(n, "apiVersion")) != "" && Text(Get(n, "kind")) != "":
 		p.kubernetes(n, 0)
+	case strings.HasPrefix(strings.ToLower(base), "kustomization."):
+		p.kustomization(p.add(Kubernetes, n))
 	case IsCollector(n):
 		p.add(Collector, n).Partial = partial(n)
 	case isSDK(n):
@@ -353,14 +355,14 @@ func lineEnd(s []byte) int {
 	return len(s)
 }
 
-// nest calls f for the YAML documents in a block scalar ("key: |"). It parses the block with blanks in place of the
-// text before it, so that positions are positions in the file.
-func (p *yamlParser) nest(n *yaml.Node, f func(*yaml.Node)) {
+// block returns the range of the lines in a block scalar ("key: |"). It returns false for other nodes, for a template, and
+// beyond maxNested.
+func (p *yamlParser) block(n *yaml.Node) (start, end int, ok bool) {
 	n = Resolve(n)
 	if n == nil || n.Kind != yaml.ScalarNode || n.Style&yaml.LiteralStyle == 0 || p.nested >= maxNested || n.Line >= len(p.lines.starts) {
-		return
+		return 0, 0, false
 	}
-	start := p.lines.starts[n.Line] // the line after the header
+	start = p.lines.starts[n.Line] // the line after the header
 	end, indent := start, -1
 	for end < len(p.source) {
 		line := p.source[end:min(len(p.source), end+lineEnd(p.source[end:])+1)]
@@ -376,9 +378,19 @@ func (p *yamlParser) nest(n *yaml.Node, f func(*yaml.Node)) {
 		end += len(line)
 	}
 	if template("", p.source[start:end]) {
-		return
+		return 0, 0, false
 	}
 	p.nested++
+	return start, end, true
+}
+
+// nest calls f for the YAML documents in a block scalar. It parses the block with blanks in place of the text before it,
+// so that positions are positions in the file.
+func (p *yamlParser) nest(n *yaml.Node, f func(*yaml.Node)) {
+	start, end, ok := p.block(n)
+	if !ok {
+		return
+	}
 	source := bytes.Repeat([]byte{' '}, end)
 	for i := range start {
 		if c := p.source[i]; c == '\n' || c == '\r' {

@@ -315,6 +315,14 @@ func (j javaScript) call(n *syntax.Node) {
 				j.levelOption(categories.Get("default"))
 			}
 		}
+	case "create", "createMicroservice", "createApplicationContext", "useLogger", "overrideLogger": // of NestJS
+		if j.File.ImportsAny("@nestjs") {
+			levels := n.Arg(len(n.Args()) - 1)
+			if options := j.value(levels); options != nil && options.Kind == syntax.Object {
+				levels = options.Get("logger")
+			}
+			j.levels(levels)
+		}
 	case "createLogger":
 		if named(recv, "winston") || named(recv, "bunyan") {
 			j.levelOption(n.Arg(0))
@@ -333,3 +341,16 @@ func (j javaScript) call(n *syntax.Node) {
 }
 
 func (j javaScript) levelOption(options *syntax.Node) { j.level(j.value(options).Get("level")) }
+
+// levels adds the lowest level in a list of enabled levels.
+func (j javaScript) levels(list *syntax.Node) {
+	if list = j.value(list); list == nil || list.Kind != syntax.List {
+		return
+	}
+	for _, level := range list.Children {
+		if level.Kind == syntax.String && (level.Text == "debug" || level.Text == "verbose") {
+			j.level(level)
+			return
+		}
+	}
+}
