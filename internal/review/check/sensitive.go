@@ -285,7 +285,7 @@ func exposesIn(u *instrumentation.Uses, n *syntax.Node, depth int) string {
 		}
 		of := n.Children[0]
 		if n.Children[1].Kind == syntax.Number { // r.Header["Authorization"][0], which has several values
-			if of.Kind == syntax.Index && headerWord.any(words(name(of.Children[0]))) || of.Kind == syntax.Call && strings.EqualFold(name(of), "values") {
+			if of.Kind == syntax.Index && headerMaps.any(words(name(of.Children[0]))) || of.Kind == syntax.Call && of.Arg(0) != nil && firstOf[strings.ToLower(name(of))] {
 				return exposesIn(u, of, depth-1)
 			}
 			return ""
@@ -408,7 +408,13 @@ func exposesCall(u *instrumentation.Uses, n *syntax.Node, depth int) string {
 // ofRequest are objects of Flask that hold data of the current request.
 var ofRequest = setOf("g session current_user")
 
-var headerWord = setOf("header headers")
+var (
+	headerWord = setOf("header headers")
+	// headerMaps are words in names of maps whose values are lists.
+	headerMaps = setOf("header headers md metadata")
+	// firstOf are methods that return the list of values of a header.
+	firstOf = setOf("values get getall")
+)
 
 // readWords returns the words of the key that an accessor or index reads. If the value of the key is unknown, it
 // returns the words of a constant for the name of a header, such as HttpHeaders.AUTHORIZATION, and nil for other keys.

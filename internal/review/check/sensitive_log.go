@@ -366,6 +366,8 @@ func whole(u *instrumentation.Uses, n *syntax.Node) string {
 				continue
 			case (m == "getCookies" || m == "Cookies") && len(args) == 0 && recv != nil && (request(u, recv) || httpRequest(u, recv)):
 				return "the cookies of a request"
+			case metadataReaders[m] && u.File.ImportsAny(grpcModules...):
+				return "a header map"
 			case (m == "getHeaders" || m == "GetReqHeaders") && len(args) == 0 || m == "headers" && len(args) == 0 && recv != nil:
 				return "a header map"
 			case len(args) > 0 && texts[m] || len(args) > 0 && m == "parse" && name(recv) == "JSON":
@@ -382,7 +384,7 @@ func whole(u *instrumentation.Uses, n *syntax.Node) string {
 			switch {
 			case n.Text == "environ" && x == "os", n.Text == "env" && x == "process":
 				return "the environment"
-			case (lower == "headers" || lower == "header") && (request(u, n.Children[0]) || response(x)):
+			case n.Text == "metadata" && x == "call" && u.File.ImportsAny(grpcModules...), (lower == "headers" || lower == "header") && (request(u, n.Children[0]) || response(x)):
 				return "a header map"
 			case (lower == "body" || lower == "json" || lower == "rawbody") && request(u, n.Children[0]) && u.File.Language != syntax.Go,
 				(n.Text == "form" || n.Text == "POST" || n.Text == "data" || n.Text == "values") && request(u, n.Children[0]) && u.File.Language == syntax.Python,
@@ -412,6 +414,8 @@ func whole(u *instrumentation.Uses, n *syntax.Node) string {
 				return ""
 			case def != nil && def.Kind == syntax.Assign && def.Targets()[0].Text == n.Text && strings.HasPrefix(name(def.Value()), "DumpRequest"), request(u, n):
 				return "a whole request"
+			case def != nil && def.Type == "metadata.MD" && u.File.ImportsAny(grpcModules...):
+				return "a header map"
 			case headerMap(w, def):
 				if ownHeaders(u, n, def) || csvLike.any(words(u.File.Path)) || csvLike.any(w) || hides(u, n) {
 					return ""
@@ -435,6 +439,13 @@ func whole(u *instrumentation.Uses, n *syntax.Node) string {
 	}
 	return ""
 }
+
+var (
+	// grpcModules are the modules of gRPC whose metadata has the headers of a call.
+	grpcModules = []string{"google.golang.org/grpc", "@grpc/grpc-js", "grpc"}
+	// metadataReaders are functions and methods that return the metadata of a call.
+	metadataReaders = setOf("FromIncomingContext FromOutgoingContext invocation_metadata getMap")
+)
 
 // wholeLocal returns the kind of the value that a function assigns to a variable before a use, unless it removes parts of the
 // value. A request or configuration that has another name is often a part of one.
