@@ -36,7 +36,7 @@ var spanNoise = &Check{
 			switch {
 			case s.Kind == "" && s.Name != nil && inLoop(s):
 				f.Message = "The loop starts a span in each round."
-			case s.Kind == "" && pureHelper(fn, s):
+			case s.Kind == "" && pureHelper(fn, s) && !namedByCaller(u, s):
 				f.Message = "The function of the span only computes."
 			default:
 				if libraries := repeats(u, s); libraries != nil {
@@ -50,6 +50,16 @@ var spanNoise = &Check{
 	},
 	Repository: reportRepeated,
 	Related:    func(any) []string { return []string{"telemetry", "otel"} },
+}
+
+// namedByCaller reports whether a function starts a span with the name in a parameter, for the work of its caller:
+// observe(name, supplier).
+func namedByCaller(u *instrumentation.Uses, s *instrumentation.Span) bool {
+	if s.Name == nil {
+		return false
+	}
+	def := u.File.Definition(s.Name)
+	return def != nil && def.Kind == syntax.Param
 }
 
 // unitsOfWork are words for units of work that a consumer handles, or for attempts: both are worth a span.
