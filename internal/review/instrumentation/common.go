@@ -965,7 +965,8 @@ func (f *finder) pairs(object *syntax.Node, a Attribute) {
 // elements adds the attributes that assignments before a use add to an object: labels["k"] = v, labels.k = v.
 func (f *finder) elements(object *syntax.Node, a Attribute) {
 	for n := range f.assignedElements(object) {
-		if key := elementKey(n.Children[0]); key.Kind == syntax.String {
+		key := elementKey(n.Children[0])
+		if _, ok := f.Key(key); ok {
 			a.Node, a.Key, a.Value = n, key, n.Value()
 			f.set(a)
 		}
@@ -1022,8 +1023,10 @@ func (f *finder) attributeObjects() {
 	}
 	for n := range f.File.Root.All() {
 		if n.Kind == syntax.Assign && n.Text == "=" && len(n.Children) == 2 && !known[n] { // spanAttributes["k"] = v
-			if t := n.Children[0]; t.Kind == syntax.Index && len(t.Children) == 2 && t.Children[1].Kind == syntax.String && attributesName(name(t.Children[0])) {
-				f.set(Attribute{Node: n, Key: t.Children[1], Value: n.Value()})
+			if t := n.Children[0]; t.Kind == syntax.Index && len(t.Children) == 2 && attributesName(name(t.Children[0])) {
+				if _, ok := f.Key(t.Children[1]); ok {
+					f.set(Attribute{Node: n, Key: t.Children[1], Value: n.Value()})
+				}
 			}
 		}
 		if n.Kind != syntax.Object || known[n] || n.Parent == nil {
