@@ -47,7 +47,7 @@ func (p *Pass) constantName(u *instrumentation.Uses, s *instrumentation.Span, bu
 			text.WriteString(known + " ")
 			continue
 		}
-		key := variableKey(part)
+		key := variableKey(u, part)
 		if key == "" {
 			return nil
 		}
@@ -121,9 +121,12 @@ func quoteOf(f *syntax.File, code string) string {
 	return `"`
 }
 
+// declaredType matches the name of a declared type: Order for *shop.Order.
+var declaredType = regexp.MustCompile(`^\*?(?:\w+\.)*([A-Z]\w*)$`)
+
 // variableKey returns the attribute key for a variable or field. It returns "" for other expressions, and for a key
-// that names sensitive data or is deprecated.
-func variableKey(n *syntax.Node) string {
+// that names sensitive data or is deprecated. In place of a variable with one letter, the key has the name of its type.
+func variableKey(u *instrumentation.Uses, n *syntax.Node) string {
 	var w []string
 	for at := n; ; at = at.Children[0] {
 		if at.Kind != syntax.Name && at.Kind != syntax.Member || at.Kind == syntax.Member && len(at.Children) != 1 {
@@ -131,6 +134,10 @@ func variableKey(n *syntax.Node) string {
 		}
 		if at == n || len(at.Text) > 1 && at.Text != "self" && at.Text != "this" && len(w) < 3 {
 			w = append(words(at.Text), w...)
+		} else if def := u.File.Definition(at); len(at.Text) == 1 && def != nil {
+			if m := declaredType.FindStringSubmatch(def.Type); m != nil {
+				w = append(words(m[1]), w...)
+			}
 		}
 		if at.Kind == syntax.Name {
 			break

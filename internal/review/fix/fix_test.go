@@ -520,6 +520,10 @@ func TestFixes(t *testing.T) {
 		check, file, before string
 		after               string // "" if the finding has no fix
 	}{
+		"a name with a field": {
+			"span-name-dynamic", "a.go", golang("func f(ctx context.Context, s *shop.Shipment) {\n\t_, span := tracer.Start(ctx, fmt.Sprintf(\"load %s\", s.ID))\n\tdefer span.End()\n}\n"),
+			golang("func f(ctx context.Context, s *shop.Shipment) {\n\t_, span := tracer.Start(ctx, \"load\", trace.WithAttributes(attribute.String(\"shipment.id\", fmt.Sprint(s.ID))))\n\tdefer span.End()\n}\n"),
+		},
 		"a name with a type": {
 			"span-name-dynamic", "a.go", golang("func f(ctx context.Context, number int) {\n\tcmd := next()\n\t_, span := tracer.Start(ctx, fmt.Sprintf(\"run %T %x\", cmd, number))\n\tdefer span.End()\n}\n"),
 			golang("func f(ctx context.Context, number int) {\n\tcmd := next()\n\t_, span := tracer.Start(ctx, \"run\", trace.WithAttributes(attribute.String(\"cmd.type\", fmt.Sprintf(\"%T\", cmd)), attribute.String(\"number\", fmt.Sprintf(\"%x\", number))))\n\tdefer span.End()\n}\n"),
