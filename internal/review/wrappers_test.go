@@ -131,6 +131,10 @@ def tags(values):
     for key, value in values.items():
         span.set_attribute(key, value)
 
+def call(options):
+    for key, value in options.attributes.items():
+        trace.get_current_span().set_attribute(key, value)
+
 class Telemetry:
     def put(self, key, value):
         trace.get_current_span().set_attribute(key, value)
@@ -148,6 +152,7 @@ def load(order_id, user, cache):
         t.tags(values={"user.phone": user.phone})
         telemetry.put("user.password", user.password)
         cache.put("user.password", user.password)
+        t.call({"user.email": user.email})
 `,
 		}, []string{"shop/orders.py:10 sensitive-attribute", "shop/orders.py:11 sensitive-attribute", "shop/orders.py:12 sensitive-attribute", "shop/orders.py:9 span-name-dynamic"}},
 		"Java": {map[string]string{

@@ -119,13 +119,24 @@ func (u *Uses) iterated(key *syntax.Node) *syntax.Node {
 	if def == nil || def.Kind != syntax.Assign || def.Parent == nil || def.Parent.Kind != syntax.Loop {
 		return nil
 	}
-	for n := range def.Value().All(syntax.Name) {
-		if p := u.parameter(n); p != nil {
-			return p
+	n := def.Value()
+	for n.Kind == syntax.Call { // Object.entries(attributes), attributes.items()
+		recv, name := n.Method()
+		if !iterates.MatchString(name) {
+			return nil
+		}
+		if n = n.Arg(0); n == nil {
+			n = recv
+		}
+		if n == nil {
+			return nil
 		}
 	}
-	return nil
+	return u.parameter(n)
 }
+
+// iterates matches functions and methods that return the elements of a map.
+var iterates = regexp.MustCompile(`^(range|list|sorted|items|iteritems|entries|keys|entrySet|keySet)$`)
 
 // conversion matches functions that convert a value to a string.
 var conversion = regexp.MustCompile(`^(fmt\.Sprint|[sS]tr(ing)?|String\.valueOf|JSON\.stringify|json\.dumps|Objects\.toString)$`)
