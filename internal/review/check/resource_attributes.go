@@ -238,7 +238,7 @@ func checkResources(p *RepositoryPass) {
 			if len(keys) == 0 && !telemetryVariable(v.Name) {
 				continue
 			}
-			if injects {
+			if injects || strings.HasPrefix(f.Name, "Kustomization/") { // a ConfigMap of several services
 				everywhere.add(keys...)
 				continue
 			}

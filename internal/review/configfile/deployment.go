@@ -169,6 +169,7 @@ var variableName = regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`)
 
 // kustomization reads the variables of the ConfigMaps and Secrets that Kustomize generates.
 func (p *yamlParser) kustomization(f *File) {
+	f.Name = "Kustomization/"
 	for _, generators := range []string{"configMapGenerator", "secretGenerator"} {
 		for _, g := range Items(Get(f.YAML, generators)) {
 			f.environment(Text(Get(g, "name")), Get(g, "literals"))
