@@ -29,7 +29,7 @@ type git struct {
 
 const (
 	gitMemory  = 384 << 20 // of a process; a fetch has up to four large ones
-	refsMemory = 128 << 20 // for ls-remote, since a host may send millions of references
+	refsMemory = 48 << 20  // of a process of ls-remote, two of which hold the references: a host may send millions
 	gitFiles   = 256
 	maxRefs    = 64 << 10 // bytes of the output of commands with short answers
 	maxTrouble = 300      // bytes of git's message in an error
