@@ -131,6 +131,7 @@ func (f *testForge) usual(r *http.Request) (string, bool) {
 			{"id":41,"account":{"login":"mona","id":7,"type":"User"},"suspended_at":null},
 			{"id":42,"account":{"login":"acme","id":9,"type":"Organization"},"suspended_at":null},
 			{"id":43,"account":{"login":"victim","id":8,"type":"User"},"suspended_at":null},
+			{"id":45,"account":{"login":"mona","id":7,"type":"Enterprise"},"suspended_at":null},
 			{"id":44,"account":{"login":"large","id":10,"type":"Organization"},"suspended_at":null}]}`, bearer == userToken
 	case "GET /api/v3/user/memberships/orgs/acme":
 		return `{"state":"active","role":"admin","organization":{"login":"acme","id":9},"user":{"login":"mona","id":7}}`, bearer == userToken
@@ -285,6 +286,7 @@ func TestOwnership(t *testing.T) {
 	f := newTestForge(t)
 	s := f.sources(nil)
 	for installation, code := range map[string]assay.Code{
+		"45":       assay.CodeForbidden, // of an enterprise with the number of the user
 		"43":       assay.CodeForbidden, // of another user, with a repository that this user can read
 		"44":       assay.CodeForbidden, // of an organization in which the user is only a member
 		"99":       assay.CodeForbidden, // not visible to the user

@@ -207,11 +207,11 @@ func (g *github) owned(ctx context.Context, token, id string) (*githubInstallati
 	if found == nil || user.ID == 0 {
 		return nil, 0, notOwner
 	}
-	if found.Account.Type != "Organization" {
-		if found.Account.ID != user.ID {
-			return nil, 0, notOwner
-		}
+	switch account := found.Account; { // an enterprise has an id of its own kind
+	case account.Type == "User" && account.ID == user.ID:
 		return found, user.ID, nil
+	case account.Type != "Organization":
+		return nil, 0, notOwner
 	}
 	var membership struct {
 		State        string        `json:"state"`
