@@ -67,6 +67,11 @@ func placeholder(v []byte) bool {
 			}
 		}
 	}
+	if bytes.IndexByte([]byte("$:?@%"), v[0]) >= 0 { // $1::uuid in SQL
+		if at := bytes.Index(v[:min(len(v), maxName)], []byte("::")); at > 0 && at+2 < len(v) && is(v[at+2], letter) {
+			v = v[:at]
+		}
+	}
 	last := v[len(v)-1]
 	switch v[0] {
 	case '<':
@@ -202,16 +207,18 @@ func placeholderDollar(v []byte) bool {
 	return !digits || !lowers
 }
 
-// placeholderAt checks the text after an '@': p1, or a parameter named like a secret.
+// placeholderAt checks the text after an '@', the name of a parameter in SQL: p1, sid, sid_1, __sid_0, or one named like a
+// secret, as Token1. @dmin123 is more likely a password.
 func placeholderAt(v []byte) bool {
-	if len(v) >= 2 && toLower(v[0]) == 'p' && run(v, 1, digit, len(v)) == len(v) {
-		return true
-	}
 	if !identifier(v) {
 		return false
 	}
-	n, _ := nameAt(v, len(v))
-	return n != nil
+	const digits = "0123456789"
+	name := bytes.TrimRight(v, digits)
+	if n, _ := nameAt(name, len(name)); n != nil || has(v, 0, "__") {
+		return true
+	}
+	return !bytes.ContainsAny(name, digits) && (len(name) == len(v) || len(name) == 1 || name[len(name)-1] == '_')
 }
 
 // placeholderPercent checks the text after a '%': a printf verb, (name)s, {name} or

@@ -602,6 +602,17 @@ func TestNoSecrets(t *testing.T) {
 		{"password= for user17 from 10.0.0.1", "password= hunter2"},
 		{"password= user=user17", "password= user17, user=bob"},
 		{`["--authorization", "Bearer ${TOKEN}"]`, `["--authorization", "Bearer TOKEN1"]`},
+		{"WHERE [u].[Password] = @__password_0", "WHERE [u].[Password] = '@__password-0'"},
+		{"SET [Password] = @__p_0 WHERE [Id] = @__id_1", "SET [Password] = @p3p_0 WHERE [Id] = @__id_1"},
+		{"WHERE session_id = @sid", "WHERE session_id = @sid8x"},
+		{"WHERE u.Token = @Token1", "WHERE u.Token = @Toke1"},
+		{"WHERE u.Token=@user2Token", "WHERE u.Token=@user2"},
+		{"WHERE [ApiKey] IN (@a) OR [ApiKey] = @key_1", "WHERE [ApiKey] = @1key"},
+		{"WHERE token = $1::uuid", "WHERE token = $1::1"},
+		{"WHERE token = ?::varchar(64)", "WHERE token = a1::varchar(64)"},
+		{"WHERE token = @p0::uuid", "WHERE token = @1p::uuid"},
+		{"WHERE token = :token::text AND a = 1", "WHERE token = :1t::text AND a = 1"},
+		{"WHERE token = %s::text[]", "WHERE token = %9::text[]"},
 		{`kube_secret_info{secret="default-token-wjfhf"}`, `kube_secret_info{secret="default-token-wjfhfx"}`},
 	} {
 		require.Equal(t, None, Text([]byte(c.no)), c.no)
