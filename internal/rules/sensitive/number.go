@@ -62,10 +62,17 @@ func card(s []byte, start, end int) finding {
 	if !numberStart(s, start) || !numberEnd(s, end) || inIdentifier(s, start) || hexBefore(s, start) || hexAfter(s, end) {
 		return finding{}
 	}
-	if !cardNumber(s[start:end]) || valueOf(s, start, traceIDs[:]) || end-start >= minLongID && valueOf(s, start, idNames) {
+	if !cardNumber(s[start:end]) || afterTraceID(s, start) || valueOf(s, start, traceIDs[:]) || end-start >= minLongID && valueOf(s, start, idNames) {
 		return finding{}
 	}
 	return finding{PaymentCard, start, end}
+}
+
+// afterTraceID reports whether the number at start follows a trace id, as the span id of X-Cloud-Trace-Context does.
+func afterTraceID(s []byte, start int) bool {
+	const length = 32
+	id := start - 1 - length
+	return id >= 0 && s[start-1] == '/' && !slices.ContainsFunc(s[id:start-1], func(b byte) bool { return !isHex(b) })
 }
 
 // minLongID is the number of digits from which a number under a name that ends with "id"

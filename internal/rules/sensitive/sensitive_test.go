@@ -613,6 +613,8 @@ func TestNoSecrets(t *testing.T) {
 		{"WHERE token = @p0::uuid", "WHERE token = @1p::uuid"},
 		{"WHERE token = :token::text AND a = 1", "WHERE token = :1t::text AND a = 1"},
 		{"WHERE token = %s::text[]", "WHERE token = %9::text[]"},
+		{"X-Cloud-Trace-Context: 105445aa7843bc8bf206b12000100000/4848348305935750085;o=1", "105445aa7843bc8bf206b12000100000 4848348305935750085"},
+		{"105445aa7843bc8bf206b12000100000/4848348305935750085", "/105445ga7843bc8bf206b1200010000/4848348305935750085"},
 		{`kube_secret_info{secret="default-token-wjfhf"}`, `kube_secret_info{secret="default-token-wjfhfx"}`},
 	} {
 		require.Equal(t, None, Text([]byte(c.no)), c.no)
