@@ -144,8 +144,12 @@ func (c *scanner) scan(stop int) finding {
 				continue
 			}
 		case atColon:
-			if i+1 < len(s) && s[i+1] == '/' && has(s, i, "://") {
-				f = c.authority(i + 3)
+			slashes := 0
+			if i+1 < len(s) && (s[i+1] == '/' || s[i+1] == '\\') {
+				slashes = slashesEnd(s, i+1)
+			}
+			if slashes > 0 {
+				f = c.authority(slashes)
 			} else if mayEndName(s, i) {
 				f = c.named(i, 1, false)
 			}
@@ -195,6 +199,20 @@ func (c *scanner) scan(stop int) finding {
 	}
 	c.pos = i
 	return finding{}
+}
+
+// slashesEnd returns the end of the two slashes at i, which JSON may escape (\/\/), and 0 if there are none.
+func slashesEnd(s []byte, i int) int {
+	for range 2 {
+		for n := 0; i < len(s) && s[i] == '\\' && n < maxEscape; n++ {
+			i++
+		}
+		if i >= len(s) || s[i] != '/' {
+			return 0
+		}
+		i++
+	}
+	return i
 }
 
 // percent handles a percent-encoded character.

@@ -615,6 +615,9 @@ func TestNoSecrets(t *testing.T) {
 		{"WHERE token = %s::text[]", "WHERE token = %9::text[]"},
 		{"X-Cloud-Trace-Context: 105445aa7843bc8bf206b12000100000/4848348305935750085;o=1", "105445aa7843bc8bf206b12000100000 4848348305935750085"},
 		{"105445aa7843bc8bf206b12000100000/4848348305935750085", "/105445ga7843bc8bf206b1200010000/4848348305935750085"},
+		{`{"url":"https:\/\/jane@example.com\/x"}`, `{"url":"https:\/\/jane:p4ss@example.com\/x"}`},
+		{`{"dsn":"mysql:\/\/root:***@db\/app"}`, `{"dsn":"mysql:\/\/root:s3cret@db\/app"}`},
+		{`{"m":"{\"dsn\":\"mysql:\\\/\\\/root:${P}@db\"}"}`, `{"m":"{\"dsn\":\"mysql:\\\/\\\/root:s3cret@db\"}"}`},
 		{`kube_secret_info{secret="default-token-wjfhf"}`, `kube_secret_info{secret="default-token-wjfhfx"}`},
 	} {
 		require.Equal(t, None, Text([]byte(c.no)), c.no)
