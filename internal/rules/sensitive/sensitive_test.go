@@ -281,7 +281,7 @@ func TestCleanLeavesNoValue(t *testing.T) {
 	for _, text := range []string{
 		"password=" + secret, "password: " + secret, `"token":"` + secret + `"`, `{\"token\":\"` + secret + `\"}`, "user[password]=" + secret, "%22token%22%3A%22" + secret + "%22",
 		"https://app:" + secret + "@db", "Bearer " + secret + secret, "Cookie: a=b; c=" + secret, "Authorization: Digest " + secret, "https%3A%2F%2Fu%3A" + secret + "%40h",
-		"password=\"a b " + secret + "\"", "password=SecretStr('" + secret + "')", `{"m":"password=SecretStr(\"` + secret + `\")"}`, "sk-" + secret + secret, "ghp_" + secret + secret, "app:" + secret + "@tcp(db)", "password=a," + secret,
+		"password=\"a b " + secret + "\"", "password=SecretStr('" + secret + "')", `password=open("` + secret + `")`, `password: Some("` + secret + `")`, `https:\/\/u:` + secret + `@h\/`, `{"m":"password=SecretStr(\"` + secret + `\")"}`, "sk-" + secret + secret, "ghp_" + secret + secret, "app:" + secret + "@tcp(db)", "password=a," + secret,
 	} {
 		require.NotContains(t, Clean([]byte(text)), secret, text)
 	}
@@ -618,6 +618,12 @@ func TestNoSecrets(t *testing.T) {
 		{`{"url":"https:\/\/jane@example.com\/x"}`, `{"url":"https:\/\/jane:p4ss@example.com\/x"}`},
 		{`{"dsn":"mysql:\/\/root:***@db\/app"}`, `{"dsn":"mysql:\/\/root:s3cret@db\/app"}`},
 		{`{"m":"{\"dsn\":\"mysql:\\\/\\\/root:${P}@db\"}"}`, `{"m":"{\"dsn\":\"mysql:\\\/\\\/root:s3cret@db\"}"}`},
+		{`password: Some("***")`, `password: Some("hunter2")`},
+		{`password: Some("")`, `Config { token: Some("ghx_abcdef0123"), n: 1 }`},
+		{`token: Err("expired at 12:00")`, `token: Ok("expired1")`},
+		{`password: ValidationError("too short")`, `password: Validated("hunter2")`},
+		{`token: t("auth.token")`, `token=t("auth.token")`},
+		{`password = getenv("a1b2c3")`, `password = Secret("a1b2c3")`},
 		{`kube_secret_info{secret="default-token-wjfhf"}`, `kube_secret_info{secret="default-token-wjfhfx"}`},
 	} {
 		require.Equal(t, None, Text([]byte(c.no)), c.no)

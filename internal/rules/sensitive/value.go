@@ -208,16 +208,19 @@ func (c *scanner) unquoted(n *name, v int, equals, spaced, quotedKey bool) findi
 		end = c.lineEnd(v, end)
 	}
 	value := s[v:end]
-	if len(value) == 0 || value[0] == '{' || !equals && (!telling(s[whole:end]) || startsError(n, s, whole, end)) {
+	if len(value) == 0 || value[0] == '{' {
 		return finding{}
 	}
-	if isConstructor(value) { // password=SecretStr('hunter2')
+	if isConstructor(value) { // password=SecretStr('hunter2'), password: Some("hunter2")
 		if from, to, ok := quotedValue(s, end); ok {
-			if c.exempt(n, from, to) {
+			if c.exempt(n, from, to) || !equals && isErrorClass(value[:len(value)-1]) {
 				return finding{}
 			}
 			return c.secret(n, whole, v, to)
 		}
+	}
+	if !equals && (!telling(s[whole:end]) || startsError(n, s, whole, end)) {
+		return finding{}
 	}
 	if n.prose && !quotedKey && isCounter(value) {
 		return finding{}
@@ -225,7 +228,13 @@ func (c *scanner) unquoted(n *name, v int, equals, spaced, quotedKey bool) findi
 	if isReference(n, value, spaced) || !equals && v == whole && namesObject(n, value) || c.exempt(n, v, end) {
 		return finding{}
 	}
-	return c.secret(n, whole, v, spanEnd(s, end, len(s), n.line))
+	to := spanEnd(s, end, len(s), n.line)
+	if value[len(value)-1] == '(' { // password=decode("hunter2")
+		if _, quoted, ok := quotedValue(s, end); ok {
+			to = quoted
+		}
+	}
+	return c.secret(n, whole, v, to)
 }
 
 // isPairs reports whether the unquoted value s[v:end] begins the name=value pairs or the
@@ -672,9 +681,10 @@ func startsError(n *name, s []byte, v, end int) bool {
 	return end < from && from < to && (to == len(s) || is(s[to], stop) || s[to] == ':' || s[to] == '.')
 }
 
-// isErrorClass reports whether v is the name of the class of an error: java.io.IOException.
+// isErrorClass reports whether v is the name of the class of an error, as java.io.IOException, or Err, which holds errors
+// in Rust.
 func isErrorClass(v []byte) bool {
-	return (bytes.HasSuffix(v, []byte("Exception")) || bytes.HasSuffix(v, []byte("Error"))) && isClass(v)
+	return (bytes.HasSuffix(v, []byte("Exception")) || bytes.HasSuffix(v, []byte("Error")) || string(v) == "Err") && isClass(v)
 }
 
 // isClass reports whether v is the name of a class, with or without its package.
