@@ -624,6 +624,10 @@ func TestNoSecrets(t *testing.T) {
 		{`password: ValidationError("too short")`, `password: Validated("hunter2")`},
 		{`token: t("auth.token")`, `token=t("auth.token")`},
 		{`password = getenv("a1b2c3")`, `password = Secret("a1b2c3")`},
+		{"{\"password\":\n  null}", "{\"password\":\n  \"hunter2\"}"},
+		{"\"password\":\n  first-key: a", "{\"token\" :\r\n\"abc\"}"},
+		{"{\"token\":\n12}", "{\"cvv\":\n123}"},
+		{"password:\n\"hunter2\"", "\"password\":\n\"hunter2\""},
 		{`kube_secret_info{secret="default-token-wjfhf"}`, `kube_secret_info{secret="default-token-wjfhfx"}`},
 	} {
 		require.Equal(t, None, Text([]byte(c.no)), c.no)

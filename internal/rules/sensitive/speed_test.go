@@ -22,6 +22,7 @@ var hostile = []string{
 	`token=" `, `"token=" `, `token=\" `, `token=A('***`, `token=A('`, `token:A("\"***`, "token: a/b: ", "token: oauth2:", "\nglpat-", "\\ncookie: a1b2c3", "DE89+3704+", "DE89%20",
 	"cookie%3D%26", "token%3D%22", "token%3Dnull%26", "cookie: a=?; ", `cookie="a=?; `, "token=arn:" + then + ".", "password= aaaaa1",
 	`"411 `, `"a":"411 `, `"a":"411 1"`, `"a":       "411"`,
+	"\"token\":\n", `"token":` + then + "\n", "@__a_0", "token=@__a_0", "token=@a" + then + "1", "token=@1", "token=?::a", "token=$1::",
 	"0123456789abcdef0123456789abcdef/", "0123456789abcdef0123456789abcdef/4111111111111111",
 	"pwd:/pwd:/: " + then + "a", "pwd:/pwd:/:" + then + " ",
 }

@@ -43,10 +43,15 @@ func (c *scanner) named(i, width int, equals bool) finding {
 	if !c.mayName(start, end, equals) {
 		return finding{}
 	}
-	blank := 0
-	for v < len(s) && (isBlank(s[v]) || s[v] == esc || s[v] == '\\') {
+	blank, line := 0, false
+	for v < len(s) && (s[v] <= ' ' || s[v] == '\\') {
 		if isBlank(s[v]) {
 			blank++
+			v++
+			continue
+		}
+		if quotedKey && !equals && (s[v] == '\n' || s[v] == '\r') { // of formatted JSON
+			line = true
 			v++
 			continue
 		}
@@ -75,6 +80,9 @@ func (c *scanner) named(i, width int, equals bool) finding {
 			return finding{}
 		}
 		return c.secret(n, from, from, to)
+	}
+	if line && !is(s[v], digit) {
+		return finding{}
 	}
 	if n.ids != 0 {
 		return c.identity(n, v)
