@@ -194,7 +194,7 @@ func groupedCard(s []byte, i int) finding {
 	if i > 1 && s[i-1] == ' ' && sep == ' ' && is(s[i-2], digit) && digitsBefore(s, i-1) > 3 {
 		return finding{}
 	}
-	if i >= 5 && s[i-1] == sep && is(s[i-2], digit) && is(s[i-4], letter) && wordStart(s, i-5) { // DE89 3704 ...
+	if i >= 5 && s[i-1] == sep && is(s[i-2], digit) && is(s[i-3], digit) && is(s[i-4], letter) && is(s[i-5], letter) && wordStart(s, i-5) { // DE89 3704 ...
 		return finding{}
 	}
 	total, groups, last := 4, 1, sep

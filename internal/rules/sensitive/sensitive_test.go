@@ -441,6 +441,9 @@ func TestCards(t *testing.T) {
 		"4111111111111111f":             None,
 		"0x4111111111111111":            None,
 		"a1-4111111111111111":           None,
+		"id=5 4111 1111 1111 1111":      PaymentCard,
+		"in 3 5555 5555 5555 4444":      PaymentCard,
+		"be68 4111 1111 1111 1111":      None, // an IBAN with a typing error
 		"9223372036854775807":           None,
 		"1111111111111117":              None,
 		"7111111111111111":              None,
