@@ -188,7 +188,7 @@ func groupedCard(s []byte, i int) finding {
 		return finding{}
 	}
 	// No other group may precede the first one, except a small number before a space.
-	if i > 0 && s[i-1] == '-' && i > 1 && is(s[i-2], alnum) {
+	if hexBefore(s, i) {
 		return finding{}
 	}
 	if i > 1 && s[i-1] == ' ' && sep == ' ' && is(s[i-2], digit) && digitsBefore(s, i-1) > 3 {
@@ -339,8 +339,7 @@ func ssn(s []byte, i int) finding {
 	if area == 0 || area == 666 || area >= 900 || group == 0 || serial == 0 {
 		return finding{}
 	}
-	if !numberStart(s, i) || !numberEnd(s, end) ||
-		i > 1 && s[i-1] == '-' && is(s[i-2], alnum) || end+1 < len(s) && s[end] == '-' && is(s[end+1], alnum) {
+	if !numberStart(s, i) || !numberEnd(s, end) || hexBefore(s, i) || hexAfter(s, end) {
 		return finding{}
 	}
 	return finding{SSN, i, end}
