@@ -273,7 +273,7 @@ loop:
 			break loop
 		}
 	}
-	if at < 0 {
+	if at < 0 || has(s, at+1, "sha256:") || has(s, at+1, "sha512:") { // an image with tag and digest
 		return finding{}
 	}
 	colon, parts := i, false
