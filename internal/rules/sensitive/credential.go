@@ -159,7 +159,7 @@ func aToken(s []byte, i int) finding {
 		return finding{AWSKey, i, end}
 	case has(s, i, "AIza"):
 		const length = 39
-		if end := tokenEnd(s, i, length+1); end-i == length && wordStart(s, i) && mixed(s[i+4:end]) {
+		if end := tokenEnd(s, i, length+1); end-i == length && wordStart(s, i) && mixed(s[i+len("AIzaSy"):end]) {
 			return finding{GoogleKey, i, end}
 		}
 	default:

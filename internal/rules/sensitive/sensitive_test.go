@@ -639,6 +639,7 @@ func TestNoSecrets(t *testing.T) {
 		{"password:\n\"hunter2\"", "\"password\":\n\"hunter2\""},
 		{"docker://nginx:latest@sha256:0123456789abcdef", "docker://nginx:latest@sha25:0123456789abcdef"},
 		{"oci://app:main@sha512:0123", "oci://app:main@sha:0123"},
+		{"AIzaSyXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXX", "AIzaSyXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXX1"},
 		{`kube_secret_info{secret="default-token-wjfhf"}`, `kube_secret_info{secret="default-token-wjfhfx"}`},
 	} {
 		require.Equal(t, None, Text([]byte(c.no)), c.no)

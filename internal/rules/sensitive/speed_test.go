@@ -22,8 +22,10 @@ var hostile = []string{
 	`token=" `, `"token=" `, `token=\" `, `token=A('***`, `token=A('`, `token:A("\"***`, "token: a/b: ", "token: oauth2:", "\nglpat-", "\\ncookie: a1b2c3", "DE89+3704+", "DE89%20",
 	"cookie%3D%26", "token%3D%22", "token%3Dnull%26", "cookie: a=?; ", `cookie="a=?; `, "token=arn:" + then + ".", "password= aaaaa1",
 	`"411 `, `"a":"411 `, `"a":"411 1"`, `"a":       "411"`,
+	`token: Some("`, `Some("`, `token=a("`, `token: Some("***`, "token: Err(\"", "token=" + then + "a(", `:\/\/`, `:\/\/a:b`, `:\/\/a:***@`, `:\\/\\`, `:\`,
 	"\"token\":\n", `"token":` + then + "\n", "@__a_0", "token=@__a_0", "token=@a" + then + "1", "token=@1", "token=?::a", "token=$1::",
 	"0123456789abcdef0123456789abcdef/", "0123456789abcdef0123456789abcdef/4111111111111111",
+	"://a:b@sha256:", "://a:b" + then + "@sha256:", "a-4111-1111-1111-1111-", "a-123-45-6789-", "AIzaSyX", "AIzaSy-" + then + "X",
 	"pwd:/pwd:/: " + then + "a", "pwd:/pwd:/:" + then + " ",
 }
 
@@ -83,7 +85,7 @@ func TestNoAllocation(t *testing.T) {
 		require.Zero(t, testing.AllocsPerRun(100, func() { Named(key, text) }), name)
 		require.Zero(t, testing.AllocsPerRun(100, func() { Key(text); Flag(text) }), name)
 	}
-	for _, s := range []string{"password=***", "session.id=abc", `{"token":null,"cookie":"[REDACTED]"}`, "4111 1111 1111 1112", "user@1000.service", "https://a:${B}@c", "eyJhIjoxfQ.x", "basic QUFB", "cpf=111.444.777-36", "76.086.428-6", "cookie: Path=/; Secure"} {
+	for _, s := range []string{"password=***", "session.id=abc", `{"token":null,"cookie":"[REDACTED]"}`, "4111 1111 1111 1112", "password: Some(\"***\")", "password=@__p_0", `http:\/\/a:***@b`, "\"token\":\nnull", "docker://a:b@sha256:0", "user@1000.service", "https://a:${B}@c", "eyJhIjoxfQ.x", "basic QUFB", "cpf=111.444.777-36", "76.086.428-6", "cookie: Path=/; Secure"} {
 		text := []byte(s)
 		require.Equal(t, None, Text(text), s)
 		require.Zero(t, testing.AllocsPerRun(100, func() { Text(text) }), s)
