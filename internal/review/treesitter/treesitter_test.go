@@ -307,3 +307,22 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestMapRace fails if the race detector does not see the synchronization of sync.Map, as when a package that is
+// compiled without it contributes the code of sync.Map to the program (see RACE in the Makefile).
+func TestMapRace(t *testing.T) {
+	var values sync.Map
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for i := range 1000 {
+				p := new(int)
+				*p = i
+				if v, _ := values.LoadOrStore(i, p); *v.(*int) != i {
+					t.Errorf("got %d instead of %d", *v.(*int), i)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
