@@ -140,9 +140,11 @@ func TestLocalCopy(t *testing.T) {
 		return err
 	}))
 	require.Equal(t, []string{"run.sh", "sub", "sub/a.go"}, names)
+	want, err := os.Stat(filepath.Join(dir, "run.sh")) // 0o755 without the umask
+	require.NoError(t, err)
 	info, err := os.Stat(filepath.Join(got.Dir, "run.sh"))
 	require.NoError(t, err)
-	require.Equal(t, fs.FileMode(0o755), info.Mode())
+	require.Equal(t, want.Mode(), info.Mode())
 }
 
 // TestLocalLimits: the limits of a clone apply to a directory that is not a repository.

@@ -40,7 +40,7 @@ func newRepository(t *testing.T, files map[string]string) *repository {
 	for name, text := range files {
 		path := filepath.Join(dir, filepath.FromSlash(name))
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		require.NoError(t, os.WriteFile(path, []byte(text), 0o640))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o700)) // no umask changes this mode
 	}
 	root, err := os.OpenRoot(dir)
 	require.NoError(t, err)
@@ -179,7 +179,7 @@ func TestMake(t *testing.T) {
 			require.Equal(t, tt.want, r.read("a.txt"))
 			info, err := r.root.Stat("a.txt")
 			require.NoError(t, err)
-			require.EqualValues(t, 0o640, info.Mode().Perm())
+			require.EqualValues(t, 0o700, info.Mode().Perm())
 		})
 	}
 }
