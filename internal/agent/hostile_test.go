@@ -218,18 +218,15 @@ func TestDeadlineOfTheOperation(t *testing.T) {
 }
 
 func TestUnreachable(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer silent.Close()
-	l.Close()
 	stranger := newTLSBackend(t, nil, func(http.ResponseWriter, *http.Request) {})
 	for name, c := range map[string]struct {
 		url     string
 		connect time.Duration
 	}{
-		"refused":                   {"http://" + l.Addr().String(), time.Minute},
+		"refused":                   {"http://127.0.0.1:1", time.Minute},
 		"no such host":              {"http://backend.invalid", time.Minute},
 		"no TLS handshake":          {"https://" + silent.Addr().String(), time.Millisecond},
 		"certificate of a stranger": {stranger.URL, time.Minute},
