@@ -26,7 +26,6 @@ const hostile = "hostile"
 // attacks are the attacks. Each prints what it achieves.
 var attacks = map[string]func(args []string){
 	"dial":    dial,
-	"fork":    fork,
 	"memory":  hold,
 	"thread":  leave,
 	"watch":   watch,
@@ -63,18 +62,6 @@ func dial(addresses []string) {
 			fmt.Println("reached", a)
 		}
 	}
-}
-
-// fork starts processes until it cannot, and prints how many.
-func fork([]string) {
-	n := 0
-	for ; n < 10_000; n++ {
-		if _, err := syscall.ForkExec("/bin/sleep", []string{"sleep", "1000000"}, &syscall.ProcAttr{}); err != nil {
-			fmt.Println(err)
-			break
-		}
-	}
-	fmt.Println("started", n)
 }
 
 // fill has children that fill the buffers of sockets, until they are killed.
