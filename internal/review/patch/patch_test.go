@@ -22,7 +22,7 @@ import (
 func TestApply(t *testing.T) {
 	own, other := t.TempDir(), t.TempDir()
 	for _, dir := range []string{own, other} {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, "run.sh"), []byte("#!/bin/sh\nexec app\n"), 0o750))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "run.sh"), []byte("#!/bin/sh\nexec app\n"), 0o700)) // no umask changes this mode
 	}
 	root, err := os.OpenRoot(own)
 	require.NoError(t, err)
@@ -51,7 +51,7 @@ func TestApply(t *testing.T) {
 	}
 	info, err := os.Stat(filepath.Join(own, "run.sh"))
 	require.NoError(t, err)
-	require.Equal(t, os.FileMode(0o750), info.Mode().Perm())
+	require.Equal(t, os.FileMode(0o700), info.Mode().Perm())
 
 	require.ErrorContains(t, p.Apply(root), "run.sh: the file has changed meanwhile")
 	p.Files = p.Files[1:]

@@ -112,9 +112,17 @@ func TestStops(t *testing.T) {
 	require.Contains(t, s.Log(), "fast shutdown request")
 }
 
-func TestStartFails(t *testing.T) {
+// serverDir returns a directory that the server's user can read.
+func serverDir(t *testing.T) string {
 	dir := t.TempDir()
-	require.NoError(t, os.Chmod(filepath.Dir(dir), 0o755)) // for the server's user
+	for _, d := range []string{filepath.Dir(dir), dir} {
+		require.NoError(t, os.Chmod(d, 0o755))
+	}
+	return dir
+}
+
+func TestStartFails(t *testing.T) {
+	dir := serverDir(t)
 	_, err := pgtest.Start(pgtest.Config{Dir: dir, Settings: map[string]string{"no_such_parameter": "1"}})
 	require.ErrorContains(t, err, `unrecognized configuration parameter "no_such_parameter"`)
 	require.NotContains(t, err.Error(), "postgres://")
@@ -125,8 +133,7 @@ func TestStartFails(t *testing.T) {
 
 // TestKilled: a server ends with its process, and the next server deletes its files.
 func TestKilled(t *testing.T) {
-	dir := t.TempDir()
-	require.NoError(t, os.Chmod(filepath.Dir(dir), 0o755)) // for the server's user
+	dir := serverDir(t)
 	self, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), self)
