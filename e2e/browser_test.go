@@ -56,7 +56,10 @@ func (o *onlooker) write(selector, text string) {
 // reads waits for a text on the page.
 func (o *onlooker) reads(text string) {
 	o.t.Helper()
-	require.NoError(o.t, o.Await(`document.body?.innerText.includes(`+quoted(text)+`)`))
+	if err := o.Await(`document.body?.innerText.includes(` + quoted(text) + `)`); err != nil {
+		page, _ := o.Text("body")
+		require.NoError(o.t, err, page)
+	}
 }
 
 func quoted(s string) string { return "`" + s + "`" }
