@@ -16,7 +16,9 @@ import (
 )
 
 // anyModule lets go add the requirements of modules. The other flags stay: go would compile the packages again.
-func anyModule() string { return strings.TrimSpace("GOFLAGS="+os.Getenv("GOFLAGS")) + " -mod=mod" }
+func anyModule() string {
+	return strings.TrimSpace("GOFLAGS="+os.Getenv("GOFLAGS")) + " -mod=mod -vet=off"
+}
 
 // offlineModules is anyModule for modules that this machine has downloaded.
 func offlineModules() []string { return []string{anyModule(), "GOPROXY=off", "GOSUMDB=off"} }
