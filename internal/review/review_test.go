@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,9 +21,21 @@ import (
 	"assay/internal/review/check"
 	"assay/internal/review/instrumentation"
 	"assay/internal/review/syntax"
+	"assay/internal/review/treesitter"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// grammars are those of all languages but Go, which take seconds to load.
+var grammars = sync.OnceValues(func() (*treesitter.Parser, error) { return NewParser(context.Background(), "") })
+
+// TestOwnParser reviews without a parser: Run loads the grammars.
+func TestOwnParser(t *testing.T) {
+	root := tree(t, map[string]string{"a.py": "import opentelemetry\nspan(1)\n"})
+	r, err := Run(t.Context(), Options{Root: root, Checks: []*check.Check{named("span")}})
+	require.NoError(t, err)
+	require.Equal(t, []string{"a.py:2 span"}, at(r))
+}
 
 // named returns a check that reports each call of a function named like the check, with its first argument as subject.
 func named(id string) *check.Check {
@@ -89,6 +102,9 @@ func code(body string) string {
 
 func review(t testing.TB, opt Options) *Report {
 	t.Helper()
+	p, err := grammars()
+	require.NoError(t, err)
+	opt.Parser = p
 	r, err := Run(t.Context(), opt)
 	require.NoError(t, err)
 	return r
@@ -656,7 +672,7 @@ func TestLimits(t *testing.T) {
 
 // TestLongNames reviews code with names as long as its file, or longer: a text that repeats a constant.
 func TestLongNames(t *testing.T) {
-	long := strings.Repeat("*", 250_000)
+	long := strings.Repeat("*", 50_000)
 	functions := ""
 	for i := range 50 {
 		functions += strings.Repeat(" ", i) + "def " + strings.Repeat("f", 1000) + "(id):\n"
