@@ -32,7 +32,8 @@ const own = int(ownBurst/time.Second) * ownRate
 // TestPace: the connections of an organization share its rate limit of frames and requests. The connections without an
 // organization share a lower one, which also counts bytes, after the first requests of each. Telemetry is not limited.
 func TestPace(t *testing.T) {
-	const each = 256 << 10 // bytes of a connection's frames
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2)) // the rate depends on it
+	const each = 256 << 10                          // bytes of a connection's frames
 	pings := written(t, func(f *http2.Framer) error {
 		for range each / (9 + 8) {
 			if err := f.WritePing(false, [8]byte{}); err != nil {
@@ -192,6 +193,7 @@ func TestPaceOfSharedConnections(t *testing.T) {
 // TestResponse: a request without an organization waits before its response, and pays for what came after the one before.
 // More than the rest of a body waits itself.
 func TestResponse(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2)) // the rate depends on it
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Config{Limit: 2})
 		client := l.add(&remote{addr: "1"})
