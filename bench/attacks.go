@@ -53,8 +53,8 @@ func attacks() ([]attack, error) {
 	post("one trace of 9,000 services, each with orphans", "/v1/traces", body, err)
 	body, err = scopedSpans(2000, 2000)
 	post("2,000 secrets in a scope of 2,000 spans", "/v1/traces", body, err)
-	body, err = spreadLogs(100, 700)
-	post("100 services, each in 700 hours", "/v1/logs", body, err)
+	body, err = spreadLogs(60, 34) // as many as a part of a request may have
+	post("60 services, each in 34 hours", "/v1/logs", body, err)
 	body, err = wideMetrics(5, 1900, 9)
 	post("5 services with 1,900 metrics of 9 attributes", "/v1/metrics", body, err)
 	body, err = wideLogs(5000)
