@@ -89,7 +89,8 @@ type goCall struct {
 	wrap   string // helper file with a function that adds middleware to a router that is not assigned to a variable
 }
 
-// goCalls holds the calls that a change instruments, by package and function.
+// goCalls holds the calls that a change instruments, by package and function. The argument of the middleware of Gin, Echo
+// and mux becomes server.address. If it is "", they take the address from the Host header, as otelhttp does.
 var goCalls = map[string]goCall{
 	"net/http.Get":      {kind: "http client", form: withCaller, args: 1, text: "Get", helper: "http", module: goHTTP},
 	"net/http.Head":     {kind: "http client", form: withCaller, args: 1, text: "Head", helper: "http", module: goHTTP},
@@ -101,10 +102,10 @@ var goCalls = map[string]goCall{
 	"google.golang.org/grpc.Dial":        {kind: "grpc client", form: addOption, at: 1, text: "%s.WithStatsHandler(otelgrpc.NewClientHandler())", option: "%s.DialOption", module: goGRPC},
 	"google.golang.org/grpc.DialContext": {kind: "grpc client", form: addOption, at: 2, text: "%s.WithStatsHandler(otelgrpc.NewClientHandler())", option: "%s.DialOption", module: goGRPC},
 
-	"github.com/gin-gonic/gin.Default":   {kind: "http server", form: useMiddleware, text: `otelgin.Middleware("server")`, module: goGin, wrap: "gin"},
-	"github.com/gin-gonic/gin.New":       {kind: "http server", form: useMiddleware, text: `otelgin.Middleware("server")`, module: goGin, wrap: "gin"},
-	"github.com/labstack/echo/v4.New":    {kind: "http server", form: useMiddleware, text: `otelecho.Middleware("server")`, module: goEcho, wrap: "echo"},
-	"github.com/gorilla/mux.NewRouter":   {kind: "http server", form: useMiddleware, text: `otelmux.Middleware("server")`, module: goMux, wrap: "mux"},
+	"github.com/gin-gonic/gin.Default":   {kind: "http server", form: useMiddleware, text: `otelgin.Middleware("")`, module: goGin, wrap: "gin"},
+	"github.com/gin-gonic/gin.New":       {kind: "http server", form: useMiddleware, text: `otelgin.Middleware("")`, module: goGin, wrap: "gin"},
+	"github.com/labstack/echo/v4.New":    {kind: "http server", form: useMiddleware, text: `otelecho.Middleware("")`, module: goEcho, wrap: "echo"},
+	"github.com/gorilla/mux.NewRouter":   {kind: "http server", form: useMiddleware, text: `otelmux.Middleware("")`, module: goMux, wrap: "mux"},
 	"github.com/go-chi/chi/v5.NewRouter": {kind: "http server", form: useMiddleware, text: `otelhttp.NewMiddleware("server")`, module: goHTTP, wrap: "chi"},
 	"github.com/go-chi/chi/v5.NewMux":    {kind: "http server", form: useMiddleware, text: `otelhttp.NewMiddleware("server")`, module: goHTTP, wrap: "chi"},
 	"github.com/gofiber/fiber/v2.New":    {kind: "http server", form: useMiddleware, text: "Fiber", helper: "fiber", module: "github.com/gofiber/contrib"},
