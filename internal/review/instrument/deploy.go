@@ -63,7 +63,7 @@ func (s *service) deployments(images []*configfile.File, starts func(f *configfi
 				if other {
 					continue
 				}
-				s.named[key] = true
+				s.named[key], s.deployed = true, true
 				var added []variable
 				if command, _ := overridden(f, container); target == "" || command != nil && s.manifests[0].Ecosystem == configfile.PyPI {
 					_, image := buildOf(f, deployed.Name)
@@ -80,7 +80,7 @@ func (s *service) deployments(images []*configfile.File, starts func(f *configfi
 				if container := s.container(f, deployed); container != nil && written {
 					s.leave(f.Path, 0, generatedStep)
 				} else if container != nil {
-					s.named[key] = true
+					s.named[key], s.deployed = true, true
 					s.variables(f, deployed.Name, container, "env", slices.Concat([]variable{
 						{name: "OTEL_SERVICE_NAME", value: s.name},
 						{name: "OTEL_POD_UID", field: "metadata.uid"}, // before the variable that refers to it
@@ -90,6 +90,17 @@ func (s *service) deployments(images []*configfile.File, starts func(f *configfi
 				}
 			}
 		}
+	}
+}
+
+// leaveName adds a step that names the service, unless an image, a container or a file of its directory does. The edit of
+// a script cannot: the name would replace that of each container that runs the script.
+func (s *service) leaveName(images []*configfile.File) {
+	const name = "OTEL_SERVICE_NAME"
+	if !s.deployed && !slices.ContainsFunc(s.configs, func(f *configfile.File) bool {
+		return mentions(f, name) && (s.dir == "." || strings.HasPrefix(f.Path, s.dir+"/") || slices.Contains(images, f))
+	}) {
+		s.leave(s.manifests[0].Path, 0, "Set `"+name+"="+s.name+"` where the program is started: no image and no deployment file names the service")
 	}
 }
 
@@ -628,8 +639,10 @@ func command(stage []instruction, names ...string) (*instruction, word) {
 	return nil, word{}
 }
 
-// before inserts lines before the instruction that starts the program of an image, and reports whether there is one.
+// before inserts lines, which name the service, before the instruction that starts the program of an image. It reports
+// whether there is one.
 func (s *service) before(f *configfile.File, stage []instruction, lines ...string) (line int, ok bool) {
+	s.deployed = true
 	for _, i := range stage {
 		if i.keyword == "CMD" || i.keyword == "ENTRYPOINT" {
 			s.insert(f.Path, f.Source, i.start, lines, newline(f.Source))

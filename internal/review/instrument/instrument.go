@@ -112,6 +112,7 @@ type service struct {
 	dir       string
 	name      string
 	unnamed   bool // name is the placeholder "service"
+	deployed  bool // an image or a container gets the name
 	manifests []*configfile.File
 	gradle    []configfile.Dependency // plugins and version catalog entries that its Gradle scripts use
 	started   []started               // Go programs that start the SDK

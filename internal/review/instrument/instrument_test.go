@@ -120,6 +120,47 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// TestNameStep: a step names a service in Node.js or Python that no image, container or file of its directory names.
+func TestNameStep(t *testing.T) {
+	const (
+		express  = `{"name": "orders", "scripts": {"start": "node a.js"}, "dependencies": {"express": "5"}}`
+		script   = `{"name": "orders", "scripts": {"start": "OTEL_SERVICE_NAME=orders node a.js"}, "dependencies": {"express": "5"}}`
+		watched = `{"name": "orders", "scripts": {"start": "nodemon a.js"}, "dependencies": {"express": "5"}}`
+		node     = "FROM node:22\nCMD [\"npm\", \"start\"]\n"
+		unknown  = "FROM node:22\nCMD [\"node\", \"a.js\"]\n"
+		flask    = "FROM python:3.12\nCMD [\"flask\", \"run\"]\n"
+		pod      = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: orders\nspec:\n  template:\n    spec:\n      containers:\n        - name: orders\n          image: orders:1\n"
+	)
+	for name, tt := range map[string]struct {
+		files map[string]string
+		want  bool
+	}{
+		"Node.js":                           {map[string]string{"package.json": express}, true},
+		"Node.js, no known start":           {map[string]string{"package.json": watched}, true},
+		"Node.js, an image":                 {map[string]string{"package.json": express, "Dockerfile": node}, false},
+		"Node.js, an image that is left":    {map[string]string{"package.json": watched, "Dockerfile": unknown}, true},
+		"Node.js, a container":              {map[string]string{"package.json": express, "compose.yaml": "services:\n  web:\n    build: .\n"}, false},
+		"Node.js, a container, no build":    {map[string]string{"package.json": express, "compose.yaml": "services:\n  web:\n    image: node:22\n"}, true},
+		"Node.js, a script":                 {map[string]string{"package.json": script}, false},
+		"Node.js, variables":                {map[string]string{"package.json": express, ".env": "OTEL_SERVICE_NAME=orders\n"}, false},
+		"Python":                            {map[string]string{"requirements.txt": "flask\n"}, true},
+		"Python, an image":                  {map[string]string{"requirements.txt": "flask\n", "Dockerfile": flask}, false},
+		"Python, a container in Kubernetes": {map[string]string{"requirements.txt": "flask\n", "k8s.yaml": pod}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "orders")
+			p := apply(t, dir, instrument.Minimum, tt.files)
+			again, _, err := makePatch(t, newParser(t), dir, instrument.Minimum)
+			require.NoError(t, err)
+			for _, p := range []*patch.Patch{p, again} {
+				require.Equal(t, tt.want, slices.ContainsFunc(p.Steps, func(s patch.Step) bool {
+					return s.Open && strings.HasPrefix(s.Text, "Set `OTEL_SERVICE_NAME=orders` where the program is started")
+				}))
+			}
+		})
+	}
+}
+
 // TestContainers: a container that overrides the command of its image is instrumented, or a step says so.
 func TestContainers(t *testing.T) {
 	const (
@@ -504,7 +545,7 @@ func TestProjects(t *testing.T) {
 	for name, tt := range map[string]struct {
 		files map[string]string
 		want  string // changed files, "" for no service
-		left  string // beginning of the only step that is left, "" for none
+		left  string // beginning of the only step that is left beside the name, "" for none
 	}{
 		"a client beside a service":          {map[string]string{"package.json": `{"dependencies": {"react": "18"}}`, "pyproject.toml": pyproject, "Dockerfile": python, "compose.yaml": compose}, "Dockerfile compose.yaml pyproject.toml", ""},
 		"a service of each":                  {map[string]string{"package.json": `{"scripts": {"start": "node a.js"}, "engines": {"node": "24"}, "dependencies": {"express": "5"}}`, "pyproject.toml": pyproject, "Dockerfile": python, "compose.yaml": compose}, "Dockerfile compose.yaml package.json pyproject.toml", ""},
@@ -535,7 +576,7 @@ func TestProjects(t *testing.T) {
 				require.False(t, strings.Contains(string(f.After), "NODE_OPTIONS") && tt.files["Dockerfile"] != "")
 			}
 			for _, s := range p.Steps {
-				if s.Open {
+				if s.Open && !strings.HasPrefix(s.Text, "Set `OTEL_SERVICE_NAME=") { // see TestNameStep
 					left = append(left, s.Text)
 				}
 			}

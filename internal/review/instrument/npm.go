@@ -216,6 +216,7 @@ func (s *service) npm(m *configfile.File) bool {
 	case len(add) > 0:
 		s.leave(m.Path, 0, install+": the program needs them when it starts as other steps say")
 	}
+	s.leaveName(images)
 	return true
 }
 

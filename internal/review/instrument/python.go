@@ -130,6 +130,7 @@ func (s *service) python() bool {
 		}
 		s.leave(file, 0, text)
 	}
+	s.leaveName(images)
 	return true
 }
 
