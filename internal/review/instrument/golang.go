@@ -123,7 +123,8 @@ func (s *service) golang(m *configfile.File) (bool, error) {
 	}
 	dirs := lists.Map(programs, func(f *goFile) string { return path.Dir(f.Path) })
 	slices.Sort(dirs)
-	mains := len(slices.Compact(dirs))
+	dirs = slices.Compact(dirs)
+	mains := len(dirs)
 	if boundaries > 0 && mains == 0 && s.kind == General && s.required(module.path) {
 		s.leave(m.Path, 0, "The servers and clients of the module are left: its programs are in other modules")
 	}
@@ -147,8 +148,9 @@ func (s *service) golang(m *configfile.File) (bool, error) {
 	case old:
 		s.leave(m.Path, 0, "No setup of the SDK is added: "+since)
 	default:
+		names := s.programNames(lists.Filter(dirs, func(dir string) bool { return mains == 1 || serves(files, dir) }))
 		for _, f := range programs {
-			if (mains == 1 || serves(files, path.Dir(f.Path))) && s.setUp(f, mainOf(f.File)) {
+			if name, ok := names[path.Dir(f.Path)]; ok && s.setUp(f, mainOf(f.File), name) {
 				added = goSetup
 			}
 		}
@@ -381,8 +383,38 @@ func (f *goFile) constraint() (suffix, line, why string) {
 	return suffix, line, why
 }
 
+// goGeneric are names of directories that do not tell a program from those of other modules.
+var goGeneric = []string{"api", "app", "apps", "backend", "bin", "cmd", "daemon", "main", "server", "service", "services", "src", "svc", "web"}
+
+// programNames returns the names of programs by their directories. A program has the name of its directory, or of the
+// closest one above it whose name is not generic, or of the module. If programs share a name, those in a directory with
+// a generic name have its name too: orders-server.
+func (s *service) programNames(dirs []string) map[string]string {
+	names, programs := map[string]string{}, map[string]int{}
+	for _, dir := range dirs {
+		name := s.name
+		for above := range configfile.Above(dir) {
+			if above == s.dir {
+				break
+			}
+			if !slices.Contains(goGeneric, path.Base(above)) {
+				name = path.Base(above)
+				break
+			}
+		}
+		names[dir] = name
+		programs[name]++
+	}
+	for dir, name := range names {
+		if programs[name] > 1 && dir != s.dir && name != path.Base(dir) {
+			names[dir] = name + "-" + path.Base(dir)
+		}
+	}
+	return names
+}
+
 // setUp adds the setup of the SDK to a program.
-func (s *service) setUp(f *goFile, start *syntax.Node) bool {
+func (s *service) setUp(f *goFile, start *syntax.Node, name string) bool {
 	suffix, condition, why := f.constraint()
 	if why != "" {
 		s.leave(f.Path, 0, "No setup of the SDK is added: "+why)
@@ -408,10 +440,6 @@ func (s *service) setUp(f *goFile, start *syntax.Node) bool {
 	at := body.Start + 1
 	if body.Start >= len(f.Source) || f.Source[body.Start] != '{' {
 		return false
-	}
-	name := s.name
-	if dir != s.dir && path.Base(dir) != "cmd" {
-		name = path.Base(dir) // cmd/NAME
 	}
 	text := condition + strings.Replace(goTelemetry, "%NAME%", strconv.Quote(name), 1)
 	p := patch.Create(file, []byte(text))

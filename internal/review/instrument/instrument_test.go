@@ -123,13 +123,13 @@ func TestNames(t *testing.T) {
 // TestNameStep: a step names a service in Node.js or Python that no image, container or file of its directory names.
 func TestNameStep(t *testing.T) {
 	const (
-		express  = `{"name": "orders", "scripts": {"start": "node a.js"}, "dependencies": {"express": "5"}}`
-		script   = `{"name": "orders", "scripts": {"start": "OTEL_SERVICE_NAME=orders node a.js"}, "dependencies": {"express": "5"}}`
+		express = `{"name": "orders", "scripts": {"start": "node a.js"}, "dependencies": {"express": "5"}}`
+		script  = `{"name": "orders", "scripts": {"start": "OTEL_SERVICE_NAME=orders node a.js"}, "dependencies": {"express": "5"}}`
 		watched = `{"name": "orders", "scripts": {"start": "nodemon a.js"}, "dependencies": {"express": "5"}}`
-		node     = "FROM node:22\nCMD [\"npm\", \"start\"]\n"
-		unknown  = "FROM node:22\nCMD [\"node\", \"a.js\"]\n"
-		flask    = "FROM python:3.12\nCMD [\"flask\", \"run\"]\n"
-		pod      = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: orders\nspec:\n  template:\n    spec:\n      containers:\n        - name: orders\n          image: orders:1\n"
+		node    = "FROM node:22\nCMD [\"npm\", \"start\"]\n"
+		unknown = "FROM node:22\nCMD [\"node\", \"a.js\"]\n"
+		flask   = "FROM python:3.12\nCMD [\"flask\", \"run\"]\n"
+		pod     = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: orders\nspec:\n  template:\n    spec:\n      containers:\n        - name: orders\n          image: orders:1\n"
 	)
 	for name, tt := range map[string]struct {
 		files map[string]string
@@ -456,6 +456,38 @@ func TestProgramsOfGo(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{"cmd/api/main.go: Start the SDK", "cmd/feed/main.go: Set up the SD", "cmd/worker/main.go: Set up the SD"}, steps)
+}
+
+// TestProgramNames: a program of Go has the name of its directory, or of its module if that is generic.
+func TestProgramNames(t *testing.T) {
+	const program = "package main\n\nimport \"net/http\"\n\nfunc main() {\n\thttp.ListenAndServe(\":80\", nil)\n}\n"
+	for name, tt := range map[string]struct {
+		module string
+		want   map[string]string // by directory
+	}{
+		"the root":           {"acme.com/orders", map[string]string{".": "orders"}},
+		"a name":             {"acme.com/orders", map[string]string{"cmd/worker": "worker"}},
+		"a generic name":     {"acme.com/orders", map[string]string{"cmd/server": "orders"}},
+		"a major version":    {"acme.com/orders/v2", map[string]string{"server": "orders"}},
+		"cmd":                {"acme.com/orders", map[string]string{"cmd": "orders"}},
+		"two generic names":  {"acme.com/orders", map[string]string{"cmd/server": "orders-server", "cmd/api": "orders-api", "cmd/worker": "worker"}},
+		"the root and a cmd": {"acme.com/orders", map[string]string{".": "orders", "cmd/server": "orders-server"}},
+		"services":           {"acme.com/shop", map[string]string{"services/cart/cmd/server": "cart", "services/orders/cmd/server": "orders"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := map[string]string{"go.mod": "module " + tt.module + "\n\ngo 1.26\n"}
+			for dir := range tt.want {
+				files[filepath.Join(dir, "main.go")] = program
+			}
+			got := map[string]string{}
+			for _, f := range apply(t, filepath.Join(t.TempDir(), "repository"), instrument.Minimum, files).Files {
+				if m := regexp.MustCompile(`"service.name", "(.*)"`).FindSubmatch(f.After); m != nil {
+					got[filepath.Dir(f.Path)] = string(m[1])
+				}
+			}
+			require.Equal(t, tt.want, got)
+		})
+	}
 }
 
 // TestGradle: a service is recognized by what its script takes from a version catalog, and by its plugins. The catalog
