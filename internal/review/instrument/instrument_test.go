@@ -384,6 +384,58 @@ func TestESModules(t *testing.T) {
 	}
 }
 
+// TestNodeVersions: the packages fit the version of Node.js that the program runs with.
+func TestNodeVersions(t *testing.T) {
+	const (
+		newest  = "^0.82.0"
+		older   = "^0.80.0"
+		refused = "Nothing is added: the SDK of today needs Node.js 18.19 or newer, and "
+	)
+	for name, tt := range map[string]struct {
+		engines, image, nvmrc string
+		want                  string // the version, or the step
+		raise                 string // the version that engines is raised to
+	}{
+		"nothing":                        {"", "", "", older, ""},
+		"an exact version":               {"12", "", "", refused + "the manifest allows 12", ""},
+		"an exact version and nvm":       {"12", "", "24", refused + "the manifest allows 12", ""},
+		"an upper bound":                 {">=12 <17", "", "", refused + "the manifest allows 12", ""},
+		"a lower bound":                  {">=12.0.0", "", "", older, "^18.19.0 || >=20.6.0"},
+		"alternatives":                   {"^12 || >=14", "", "", older, "^18.19.0 || >=20.6.0"},
+		"a new enough lower bound":       {">=18", "", "", older, ""},
+		"a lower bound, an image":        {">=12", "node:22", "", newest, ">=22.15.0"},
+		"a lower bound, an old image":    {">=12", "node:14", "22", refused + "the image has 14", ""},
+		"a lower bound, latest":          {">=12", "node:alpine", "", newest, ">=22.15.0"},
+		"an image without a tag":         {"", "node", "", newest, ""},
+		"a stage of the latest":          {"", "node:lts-alpine AS base\nFROM base", "", newest, ""},
+		"an image with a codename":       {"", "node:hydrogen", "", older, ""},
+		"a lower bound and nvm":          {">=12", "", "v22\n", newest, ">=22.15.0"},
+		"a lower bound and the LTS":      {">=12", "", "lts/*\n", newest, ">=22.15.0"},
+		"a lower bound and an older nvm": {">=12", "", "16.3\n", refused + "`.nvmrc` has 16", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := map[string]string{"package.json": `{"scripts": {"start": "node a.js"}, "engines": {"node": "` + tt.engines + `"}, "dependencies": {"express": "5"}}`}
+			if tt.image != "" {
+				files["Dockerfile"] = "FROM " + tt.image + "\nCMD [\"npm\", \"start\"]\n"
+			}
+			if tt.nvmrc != "" {
+				files[".nvmrc"] = tt.nvmrc
+			}
+			p := apply(t, filepath.Join(t.TempDir(), "shop"), instrument.Minimum, files)
+			var steps []string
+			raise := ""
+			for _, s := range p.Steps {
+				steps = append(steps, s.Text)
+				if rest, ok := strings.CutPrefix(s.Text, "Raise `engines` to `"); ok {
+					raise, _, _ = strings.Cut(rest, "`")
+				}
+			}
+			require.Contains(t, strings.Join(steps, "\n"), tt.want)
+			require.Equal(t, tt.raise, raise)
+		})
+	}
+}
+
 // TestCommandsOfNode: an image that starts the program by `node` or by another script than the start script gets
 // NODE_OPTIONS, and a step says so of one that starts another program.
 func TestCommandsOfNode(t *testing.T) {

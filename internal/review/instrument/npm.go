@@ -16,6 +16,7 @@ import (
 
 	"assay/internal/lists"
 	"assay/internal/review/configfile"
+	"assay/internal/review/patch"
 )
 
 const (
@@ -106,8 +107,9 @@ func (s *service) npm(m *configfile.File) bool {
 		return true
 	}
 	var add []string
+	raise := ""
 	if !sdk {
-		add, ok = s.nodePackages(m, slices.ContainsFunc(npmStarts, func(name string) bool { return starts[name] != nil && modules(manifest.Scripts[name]) }) || slices.ContainsFunc(images, func(f *configfile.File) bool { return modules(commandOf(f)) }))
+		add, raise, ok = s.nodePackages(m, slices.ContainsFunc(npmStarts, func(name string) bool { return starts[name] != nil && modules(manifest.Scripts[name]) }) || slices.ContainsFunc(images, func(f *configfile.File) bool { return modules(commandOf(f)) }))
 		if !ok {
 			return true
 		}
@@ -215,6 +217,9 @@ func (s *service) npm(m *configfile.File) bool {
 		s.leave(m.Path, 0, "Start"+start)
 	case len(add) > 0:
 		s.leave(m.Path, 0, install+": the program needs them when it starts as other steps say")
+	}
+	if raise != "" {
+		s.leave(m.Path, lineOf(m.Source, m.RuntimeStart), raise)
 	}
 	s.leaveName(images)
 	return true
@@ -372,33 +377,77 @@ func commandOf(f *configfile.File) string {
 	return strings.Join(words, " ")
 }
 
-// nodePackages returns the dependencies to add, with those for ES modules. It returns false if they cannot be added.
-func (s *service) nodePackages(m *configfile.File, modules bool) (add []string, ok bool) {
-	api, auto, hooks := nodeAPI20, nodeAuto20, nodeHooks20
-	runtime, says := m.RuntimeVersion, "the manifest allows "
+var (
+	// nodeLatest matches images of Node.js whose tag has no version.
+	nodeLatest = regexp.MustCompile(`^(docker\.io/)?(library/)?node(:(latest|lts|current|alpine|slim|(lts|current)-[a-z]+))?$`)
+	// nodeOpen matches ranges of versions without an upper bound.
+	nodeOpen = regexp.MustCompile(`^([^<]*>[^<]*|\*?)$`)
+)
+
+// latest is the version of a runtime that is always the newest one.
+const latest = "latest"
+
+// nodeRuntime returns the version of Node.js that the program runs with, as written, and a text with its source. The
+// version is "" if no image and no file of a version manager has one, and the range of the manifest only excludes older
+// ones.
+func (s *service) nodeRuntime(m *configfile.File) (version, says string) {
 	for _, f := range s.dockerfiles(runtimeNode) {
-		if f.RuntimeVersion != "" {
-			runtime, says = f.RuntimeVersion, "the image has "
+		if image := imageOf(instructions(f)); f.RuntimeVersion != "" {
+			version, says = f.RuntimeVersion, "the image has "
+		} else if len(image) > 0 && nodeLatest.MatchString(baseOf(image)) {
+			version = latest
 		}
 	}
-	if major := firstNumber(runtime); major >= 23 || major == 22 && !strings.Contains(runtime, ".") {
-		api, auto, hooks = nodeAPI, nodeAuto, nodeHooksVersion
+	if version != "" {
+		return version, says
+	}
+	if !nodeOpen.MatchString(m.RuntimeVersion) {
+		return m.RuntimeVersion, "the manifest allows "
+	}
+	for dir := range configfile.Above(s.dir) {
+		for _, name := range []string{".nvmrc", ".node-version"} {
+			text, err := patch.Read(s.root, path.Join(dir, name))
+			switch version := string(bytes.TrimSpace(text)); {
+			case err != nil:
+			case version == "node" || version == "lts/*":
+				return latest, ""
+			case firstNumber(version) > 0:
+				return version, "`" + name + "` has "
+			}
+		}
+	}
+	if firstNumber(m.RuntimeVersion) < 18 {
+		return "", ""
+	}
+	return m.RuntimeVersion, "the manifest allows "
+}
+
+// nodePackages returns the dependencies to add, with those for ES modules, and the text of a step if the manifest allows
+// versions of Node.js that they do not support. It returns false if they cannot be added.
+func (s *service) nodePackages(m *configfile.File, modules bool) (add []string, raise string, ok bool) {
+	api, auto, hooks, needs := nodeAPI20, nodeAuto20, nodeHooks20, "^18.19.0 || >=20.6.0"
+	runtime, says := s.nodeRuntime(m)
+	if major := firstNumber(runtime); runtime == latest || major >= 23 || major == 22 && !strings.Contains(runtime, ".") {
+		api, auto, hooks, needs = nodeAPI, nodeAuto, nodeHooksVersion, ">=22.15.0"
 	} else if major > 0 && major < 18 {
 		s.leave(m.Path, 0, "Nothing is added: the SDK of today needs Node.js 18.19 or newer, and "+says+strconv.Itoa(major))
-		return nil, false
+		return nil, "", false
+	}
+	if major := firstNumber(m.RuntimeVersion); nodeOpen.MatchString(m.RuntimeVersion) && major > 0 && major < firstNumber(needs) {
+		raise = "Raise `engines` to `" + needs + "`: the SDK needs it, and the manifest allows Node.js " + strconv.Itoa(major)
 	}
 	add = []string{`"@opentelemetry/api": "` + api + `"`, `"` + nodePackage + `": "` + auto + `"`}
 	if modules {
 		add = append(add, `"`+nodeHooks+`": "`+hooks+`"`)
 	}
 	if s.moves(m, add) {
-		return nil, false
+		return nil, "", false
 	}
 	if len(installed(m)) == 0 {
 		s.leave(m.Path, 0, "Install "+strings.ReplaceAll(strings.Join(add, ", "), `"`, "`")+": the manifest has no dependencies to add them to")
-		return nil, false
+		return nil, "", false
 	}
-	return add, true
+	return add, raise, true
 }
 
 // lock is a lock file and the command that updates it.
