@@ -320,6 +320,7 @@ type goModule struct {
 	sites     int                        // number of visited servers, consumers and clients
 	fiber     string                     // major version of fiber
 	declared  map[string]map[string]bool // names that packages declare, by directory
+	starts    place                      // the first call that may set up the SDK in a library
 	single    map[string]bool            // whether a call of a function or type has one result, by directory and name
 }
 

@@ -12,6 +12,7 @@ import (
 	"go/token"
 	"io"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -147,6 +148,9 @@ func (s *service) golang(m *configfile.File) (bool, error) {
 		s.leave(m.Path, 0, "No setup of the SDK is added: the module requires "+found)
 	case old:
 		s.leave(m.Path, 0, "No setup of the SDK is added: "+since)
+	case module.starts.file != "":
+		own = true
+		s.leave(module.starts.file, module.starts.line, "No setup of the SDK is added: the library that this code calls may set it up")
 	default:
 		names := s.programNames(lists.Filter(dirs, func(dir string) bool { return mains == 1 || serves(files, dir) }))
 		for _, f := range programs {
@@ -156,7 +160,7 @@ func (s *service) golang(m *configfile.File) (bool, error) {
 		}
 	}
 	started := len(added) > 0
-	if !started && mains > 1 {
+	if !started && !own && !old && mains > 1 {
 		s.leave(m.Path, 0, "No setup of the SDK is added: the module has several programs, and the servers of none are in its package main")
 	}
 	switch {
@@ -199,6 +203,34 @@ func (s *service) golang(m *configfile.File) (bool, error) {
 		s.deployments(s.dockerfiles(runtimeGo), nil)
 	}
 	return true, nil
+}
+
+var (
+	// goStart matches functions that set up the SDK, by name. goStartIn matches the others of packages that goStarter
+	// matches.
+	goStart   = regexp.MustCompile(`^(Setup|SetUp|Init|Start|Configure)\w*(Telemetry|Tracing|Tracer|O[Tt]el|O[Pp]en[Tt]elemetry|Observability)`)
+	goStartIn = regexp.MustCompile(`^(Setup|SetUp|Init|Initialize|Configure|Start)$`)
+	goStarter = regexp.MustCompile(`(^|/)(telemetry|tracing|otel|opentelemetry|observability)$`)
+)
+
+// startOf returns the first call of a file that may set up the SDK in a library: a function such as SetupTelemetry, of a
+// package of another module. It returns the zero place if there is none.
+func (m *goModule) startOf(f *syntax.File) place {
+	for n := range f.Root.All(syntax.Call) {
+		recv, name := n.Method()
+		if recv == nil || recv.Kind != syntax.Name || !goStart.MatchString(name) && !goStartIn.MatchString(name) {
+			continue
+		}
+		i, ok := f.Imported(recv.Text)
+		first, _, _ := strings.Cut(i.Path, "/")
+		if !ok || !strings.Contains(first, ".") || i.Path == m.path || strings.HasPrefix(i.Path, m.path+"/") || strings.HasPrefix(i.Path, "go.opentelemetry.io/") || first == "golang.org" {
+			continue
+		}
+		if goStart.MatchString(name) || goStarter.MatchString(goMajor.ReplaceAllString(i.Path, "")) {
+			return place{f.Path, f.LineOf(n.Start)}
+		}
+	}
+	return place{}
 }
 
 // requiresOld reports whether the module requires a version of OpenTelemetry before its first stable one. The API of
@@ -255,6 +287,8 @@ func (s *service) servesElsewhere(m *configfile.File, files []*goFile) (bool, er
 // goFiles returns the files of a module with a function main, a server or client, or instrumentation.
 func (s *service) goFiles(m *goModule) ([]*goFile, error) {
 	var files []*goFile
+	_, sdk := s.has(goRoot + "/sdk") // also of other modules
+	_, exports := s.has(goRoot + "/exporters/")
 	size := 0
 	for _, name := range s.paths() {
 		if err := s.ctx.Err(); err != nil {
@@ -267,6 +301,9 @@ func (s *service) goFiles(m *goModule) ([]*goFile, error) {
 		parsed, err := syntax.ParseGo(name, text)
 		if err != nil || parsed.Broken {
 			continue
+		}
+		if sdk && exports && m.starts.file == "" && !notCode.MatchString(name) {
+			m.starts = m.startOf(parsed)
 		}
 		f := &goFile{source: &source{parsed, instrumentation.Find(parsed, nil)}, imports: map[string]string{}, routers: map[string]bool{}}
 		keep := parsed.Package == "main" || len(f.uses.Boundaries) > 0

@@ -510,6 +510,50 @@ func TestProgramsOfGo(t *testing.T) {
 	require.Equal(t, []string{"cmd/api/main.go: Start the SDK", "cmd/feed/main.go: Set up the SD", "cmd/worker/main.go: Set up the SD"}, steps)
 }
 
+// TestWrappedSDK: no setup is added to a program of Go that calls a library which may set up the SDK.
+func TestWrappedSDK(t *testing.T) {
+	const (
+		sdk      = "\tgo.opentelemetry.io/otel/sdk v1.45.0 // indirect\n"
+		exporter = "\tgo.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc v1.45.0 // indirect\n"
+	)
+	for name, tt := range map[string]struct {
+		requires, pkg, call string
+		left                bool
+	}{
+		"a setup":                    {sdk + exporter, "github.com/moov-io/base/telemetry", "telemetry.SetupTelemetry(ctx)", true},
+		"a name in another package":  {sdk + exporter, "acme.com/kit", "kit.InitTracing(ctx)", true},
+		"a package for telemetry":    {sdk + exporter, "acme.com/kit/telemetry/v2", "telemetry.Init(ctx)", true},
+		"a span":                     {sdk + exporter, "acme.com/kit/tracing", "tracing.StartSpan(ctx)", false},
+		"no exporter":                {sdk, "acme.com/kit", "kit.InitTracing(ctx)", false},
+		"a package of this module":   {sdk + exporter, "acme.com/orders/telemetry", "telemetry.SetupTelemetry(ctx)", false},
+		"telemetry of the toolchain": {sdk + exporter, "golang.org/x/telemetry", "telemetry.Start(ctx)", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := apply(t, filepath.Join(t.TempDir(), "orders"), instrument.Minimum, map[string]string{
+				"go.mod":  "module acme.com/orders\n\ngo 1.26\n\nrequire (\n" + tt.requires + ")\n",
+				"main.go": "package main\n\nimport (\n\t\"net/http\"\n\n\t\"" + tt.pkg + "\"\n)\n\nfunc main() {\n\tdefer " + tt.call + "()\n\thttp.ListenAndServe(\":80\", nil)\n}\n",
+			})
+			require.Equal(t, tt.left, len(p.Files) == 0)
+			require.Equal(t, tt.left, slices.ContainsFunc(p.Steps, func(s patch.Step) bool {
+				return s.File == "main.go" && s.Line == 10 && strings.HasPrefix(s.Text, "No setup of the SDK is added: the library")
+			}))
+		})
+	}
+}
+
+// TestGoSetupOnce: a step says why no setup is added to the programs of a module, and no other reason.
+func TestGoSetupOnce(t *testing.T) {
+	const program = "package main\n\nimport \"example.com/shop/web\"\n\nfunc main() { web.Run() }\n"
+	p := apply(t, filepath.Join(t.TempDir(), "shop"), instrument.Minimum, map[string]string{
+		"go.mod":        "module example.com/shop\n\ngo 1.26\n\nrequire go.opentelemetry.io/otel/sdk v1.45.0\n",
+		"cmd/a/main.go": program,
+		"cmd/b/main.go": program,
+		"web/serve.go":  "package web\n\nimport \"net/http\"\n\nfunc Run() { http.ListenAndServe(\":80\", nil) }\n",
+	})
+	require.Len(t, p.Steps, 1)
+	require.Equal(t, "No setup of the SDK is added: the module requires `go.opentelemetry.io/otel/sdk`", p.Steps[0].Text)
+}
+
 // TestProgramNames: a program of Go has the name of its directory, or of its module if that is generic.
 func TestProgramNames(t *testing.T) {
 	const program = "package main\n\nimport \"net/http\"\n\nfunc main() {\n\thttp.ListenAndServe(\":80\", nil)\n}\n"
