@@ -535,7 +535,11 @@ func (s *service) survey(m *goModule, files []*goFile) {
 		dir := path.Dir(f.Path)
 		own := map[*syntax.Node]bool{}
 		for _, site := range f.sites {
-			if site.Kind == "http server" && site.Library == "net/http" {
+			if f.manages(site) {
+				if name := router(site.Node); name != "" {
+					f.routers[name] = false
+				}
+			} else if site.Kind == "http server" && site.Library == "net/http" {
 				m.server = m.server || m.covered(f, site)
 			} else if site.call != nil && (site.call.form == useMiddleware || site.Kind == "rpc server") {
 				m.routers[site.Library]++
@@ -616,6 +620,44 @@ func (f *goFile) used(call *syntax.Node) string {
 		return ""
 	}
 	return recv.Text
+}
+
+// Names of servers, routers and functions, and addresses, for metrics, health checks or management only.
+var (
+	managing  = regexp.MustCompile(`(?i)^(start|run|serve|listen|new|setup|init)?_?(metrics?|management|mgmt|health|healthz|healthcheck|probes?)_?((http|grpc)?_?(server|srv|router|mux|handler|listener|endpoint)s?)?$`)
+	managedAt = regexp.MustCompile(`(?i)(metrics?|management|mgmt|health|healthz|healthcheck|probes?)[._]?(server)?[._]?(port|addr|bind|listen)`)
+)
+
+// manages reports whether a server or router only has metrics, health checks or the management of the program, by its
+// name, its address, or that of the function around it. Spans of them would be those of scrapes and probes.
+func (f *goFile) manages(site goSite) bool {
+	n := site.Node
+	if site.Kind != "http server" && site.Kind != "grpc server" {
+		return false
+	}
+	for in := n.Enclosing(syntax.Func); in != nil; in = in.Enclosing(syntax.Func) {
+		if managing.MatchString(in.Text) {
+			return true
+		}
+	}
+	def := n.Assignment()
+	if def != nil && slices.ContainsFunc(def.Targets(), func(t *syntax.Node) bool { return managing.MatchString(t.Text) }) {
+		return true
+	}
+	if site.Library != "net/http" {
+		return def != nil && f.served(def, f.manages)
+	}
+	h, at := handler(n), n.Get("Addr")
+	if n.Kind == syntax.Call {
+		at = n.Arg(0)
+	}
+	if h != nil && h.Kind == syntax.Call {
+		recv, _ := h.Method()
+		if strings.HasSuffix(f.pkg(recv), "/promhttp") {
+			return true
+		}
+	}
+	return h != nil && h.Kind == syntax.Name && managing.MatchString(h.Text) || at != nil && managedAt.MatchString(f.Code(at))
 }
 
 // covered reports whether a site has instrumentation.
@@ -727,7 +769,7 @@ func (s *service) wrap(m *goModule, f *goFile) {
 			s.leave("", 0, fmt.Sprintf("More than %d servers and clients in the module `%s`: the others are left", maxServiceBoundaries, m.path))
 			break
 		}
-		if m.covered(f, site) || site.Node.Kind != syntax.Call && site.Node.Kind != syntax.Object && site.Node.Kind != syntax.Member {
+		if m.covered(f, site) || f.manages(site) || site.Node.Kind != syntax.Call && site.Node.Kind != syntax.Object && site.Node.Kind != syntax.Member {
 			continue
 		}
 		dir := path.Dir(f.Path)
@@ -1038,12 +1080,17 @@ func (m *goModule) middleware(f *goFile, site goSite) (edits []udiff.Edit, local
 
 // mounts reports whether the router that a call creates is the handler of a server in this file.
 func (f *goFile) mounts(call *syntax.Node) bool {
+	return f.served(call.Parent, func(goSite) bool { return true })
+}
+
+// served reports whether the handler that a statement defines is that of a server in this file, for which is is true.
+func (f *goFile) served(def *syntax.Node, is func(goSite) bool) bool {
 	return slices.ContainsFunc(f.sites, func(s goSite) bool {
 		h := (*syntax.Node)(nil)
 		if s.Kind == "http server" && s.Library == "net/http" {
 			h = handler(s.Node)
 		}
-		return h != nil && f.Definition(h) == call.Parent
+		return h != nil && f.Definition(h) == def && is(s)
 	})
 }
 

@@ -450,6 +450,45 @@ func TestGoLeft(t *testing.T) {
 	}
 }
 
+// TestGoManagement: servers and routers for metrics, health checks and management get no spans, and others beside them do.
+func TestGoManagement(t *testing.T) {
+	const (
+		imports = "package main\n\nimport (\n\t\"net/http\"\n\n\t\"github.com/go-chi/chi/v5\"\n\t\"github.com/prometheus/client_golang/prometheus/promhttp\"\n\t\"google.golang.org/grpc\"\n)\n\nvar _, _, _ = chi.NewRouter, promhttp.Handler, grpc.NewServer\n\n"
+		public  = "\thttp.ListenAndServe(\":80\", public)\n"
+	)
+	for name, tt := range map[string]struct {
+		code string
+		want int // instrumented servers and routers
+	}{
+		"a name":                      {"func main() {\n\tmetricsServer := &http.Server{Handler: public}\n\tmetricsServer.ListenAndServe()\n" + public + "}\n", 1},
+		"a field":                     {"func main() {\n\ts.healthServer = &http.Server{Handler: public}\n" + public + "}\n", 1},
+		"a name of a domain":          {"func main() {\n\tuserManagementServer := &http.Server{Handler: public}\n\tuserManagementServer.ListenAndServe()\n}\n", 1},
+		"a function":                  {"func startMetricsServer() {\n\tgo func() { http.ListenAndServe(\":9090\", public) }()\n}\n\nfunc main() {\n" + public + "}\n", 1},
+		"a function with gRPC":        {"func startMetricsServer() {\n\tgrpc.NewServer()\n}\n\nfunc main() {\n\tgrpc.NewServer()\n}\n", 1},
+		"a handler":                   {"func main() {\n\thttp.ListenAndServe(\":9090\", promhttp.Handler())\n" + public + "}\n", 1},
+		"a handler by name":           {"func main() {\n\thttp.ListenAndServe(\":9090\", probeMux)\n" + public + "}\n", 1},
+		"an address":                  {"func main() {\n\thttp.ListenAndServe(cfg.MetricsAddr, public)\n\tserver := http.Server{Addr: fmt.Sprintf(\":%d\", cfg.ManagementPort), Handler: public}\n" + public + "}\n", 1},
+		"routers":                     {"func main() {\n\tr := chi.NewRouter()\n\tmr := chi.NewRouter()\n\tserver := http.Server{Addr: \":\" + cfg.MetricsPort, Handler: mr}\n\thttp.ListenAndServe(\":80\", r)\n}\n", 1},
+		"a router beside one by name": {"func main() {\n\tr := chi.NewRouter()\n\thealthRouter := chi.NewRouter()\n\tr.Mount(\"/health\", healthRouter)\n\trun(r)\n}\n", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "shop")
+			p := apply(t, dir, instrument.General, map[string]string{"go.mod": "module example.com/shop\n\ngo 1.26.0\n", "main.go": imports + tt.code})
+			spans := 0
+			for _, s := range p.Steps {
+				if strings.HasPrefix(s.Text, "Instrument the ") {
+					require.False(t, s.Open, s.Text)
+					spans++
+				}
+			}
+			require.Equal(t, tt.want, spans)
+			again, _, err := makePatch(t, newParser(t), dir, instrument.General)
+			require.NoError(t, err)
+			require.Empty(t, again.Files)
+		})
+	}
+}
+
 // variableErrors returns the errors that a compiler finds in a file without the packages that it imports: names that
 // are declared twice or not used. Syntax errors fail the test.
 func variableErrors(t *testing.T, source []byte) (found []string) {
