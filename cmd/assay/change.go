@@ -6,7 +6,9 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 
 	"assay"
@@ -52,6 +54,11 @@ func (c *fixCmd) Run(e *environment) error {
 		done = "can be fixed"
 	}
 	e.say("assay: %s: %d of %d findings; files: %d", done, len(patch.Fixed), len(r.Findings), len(patch.Files))
+	variables := patch.Variables()
+	for _, v := range slices.Sorted(maps.Keys(variables)) {
+		at := variables[v].Locations[0]
+		e.say("assay: left: %s:%d: set the environment variable %s", at.File, at.Line, v)
+	}
 	for _, f := range patch.Left {
 		e.say("assay: left: %s:%d: %s: its fix overlaps another fix; run the command again", f.Locations[0].File, f.Locations[0].Line, f.Check)
 	}

@@ -42,6 +42,16 @@ func TestFix(t *testing.T) {
 	}
 }
 
+// TestFixVariables names the environment variables that replace secrets.
+func TestFixVariables(t *testing.T) {
+	dir := t.TempDir()
+	compose := "services:\n  a:\n    image: a\n    environment:\n      JWT_SECRET: pR7vXc2mQ9wLz4Kt8Yb3\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "compose.yaml"), []byte(compose), 0o600))
+	r := call{}.run("fix", dir)
+	require.Zero(t, r.code)
+	require.Contains(t, r.stderr, "assay: left: compose.yaml:5: set the environment variable JWT_SECRET\n")
+}
+
 // TestChangeNothing says that there is nothing to change.
 func TestChangeNothing(t *testing.T) {
 	r := call{}.run("migrate", "--dry-run", t.TempDir())

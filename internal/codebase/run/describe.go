@@ -6,6 +6,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -122,6 +124,12 @@ func describeFixes(b *strings.Builder, ch *change, r *changeResult) {
 		}
 		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", f.Check, report.MarkdownCode(report.Printable(f.Locations[0].File+":"+strconv.Itoa(f.Locations[0].Line), maxPhrase)),
 			strings.Join(f.Rules, ", "), report.MarkdownText(f.Summary, maxPhrase))
+	}
+	if variables := slices.Sorted(maps.Keys(ch.Patch.Variables())); len(variables) > 0 {
+		b.WriteString("\nSet these environment variables where the configuration is used:\n")
+		for _, v := range variables[:min(len(variables), maxDescribed)] {
+			b.WriteString("- " + report.MarkdownCode(report.Printable(v, maxPhrase)) + "\n")
+		}
 	}
 	if n := len(r.Left); n > 0 {
 		fmt.Fprintf(b, "\nLeft: %s without a mechanical fix, or whose fix overlaps with another one or would not compile.\n", plural(n, "finding"))

@@ -102,6 +102,9 @@ func Cut(s string, limit int) string { return safetext.Cut(s, limit-len("…")) 
 type Edit struct {
 	Start, End int
 	Text       string
+	// Variable is the environment variable that Text reads in place of a secret, "" for other edits. Service is the
+	// service that reads it, which makes another name unique.
+	Variable, Service string
 }
 
 // Pass is the context of a check for one file. It receives the findings and the values to keep.

@@ -89,7 +89,7 @@ func (p *Pass) secretsInEnvironment(f *configfile.File) {
 		}
 		var fix []Edit
 		if f.Kind == configfile.Compose && v.Literal && property == nil && !notProduction.MatchString(f.Path) { // development environments may not set the variable
-			fix = []Edit{{Start: v.Start, End: v.End, Text: "${" + v.Name + "}"}}
+			fix = []Edit{{Start: v.Start, End: v.End, Text: "${" + v.Name + "}", Variable: v.Name, Service: v.Service}}
 		}
 		p.secret(f, v.Service, v.Name, v.Start, v.End, fix)
 	}
@@ -134,11 +134,19 @@ func (p *Pass) secretsInSettings(f *configfile.File) {
 		start, end := f.Range(value)
 		var fix []Edit
 		if f.Kind == configfile.Collector {
-			variable := strings.ToUpper(strings.NewReplacer("-", "_", ".", "_", "/", "_").Replace(name))
-			fix = []Edit{{Start: start, End: end, Text: `"${env:` + variable + `}"`}} // quoted for flow mappings
+			component := strings.Join(above[min(1, len(above)):], "_") // with the names of its settings
+			variable := VariableName(strings.NewReplacer("_headers", "", "_[]", "").Replace(component + "_" + name))
+			fix = []Edit{{Start: start, End: end, Text: `"${env:` + variable + `}"`, Variable: variable}} // quoted for flow mappings
 		}
 		p.secret(f, "", strings.Join(append(above[:len(above):len(above)], name), "."), start, end, fix)
 	})
+}
+
+var notVariable = regexp.MustCompile(`[^A-Z0-9]+`)
+
+// VariableName returns the name of an environment variable for a component or service.
+func VariableName(name string) string {
+	return strings.Trim(notVariable.ReplaceAllString(strings.ToUpper(name), "_"), "_")
 }
 
 // headersProperty matches the headers of exporters in the options of a JVM.

@@ -6,8 +6,11 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"maps"
 	"os"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
@@ -28,6 +31,21 @@ type Patch struct {
 	// Rejected are the findings whose fix is not in the patch because the file would no longer parse, or because a
 	// variable in Go would have no use.
 	Rejected []review.Finding `json:"rejected"`
+}
+
+// Variables returns the fixed findings whose secrets are now read from environment variables, by the names of the
+// variables. Of the findings with one variable, it has the first.
+func (p *Patch) Variables() map[string]review.Finding {
+	all := map[string]review.Finding{}
+	for _, f := range p.Fixed {
+		if f.Detail == nil || len(f.Detail.Edits) == 0 {
+			continue
+		}
+		if v := f.Detail.Edits[0].Variable; v != "" && all[v].ID == "" {
+			all[v] = f
+		}
+	}
+	return all
 }
 
 // file is a file with the fixes that are in the patch.
@@ -53,7 +71,11 @@ func Make(ctx context.Context, root *os.Root, parser *treesitter.Parser, finding
 		}
 	}
 	p := new(Patch)
-	for path, list := range byFile {
+	if err := nameVariables(root, byFile); err != nil {
+		return nil, err
+	}
+	for _, path := range slices.Sorted(maps.Keys(byFile)) {
+		list := byFile[path]
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -74,6 +96,60 @@ func Make(ctx context.Context, root *os.Root, parser *treesitter.Parser, finding
 	}
 	p.Sort()
 	return p, nil
+}
+
+// nameVariables gives the environment variables that replace different secrets different names: it adds the name of the
+// service, and then a number. A name that the file uses already may have another value.
+func nameVariables(root *os.Root, byFile map[string][]review.Finding) error {
+	type variable struct {
+		*check.Edit
+		secret string
+		before []byte
+	}
+	var all []variable
+	secrets := map[string]map[string]bool{} // by the name of the variable
+	for _, path := range slices.Sorted(maps.Keys(byFile)) {
+		for i, f := range byFile[path] {
+			if len(f.Detail.Edits) == 0 || f.Detail.Edits[0].Variable == "" {
+				continue
+			}
+			before, err := patch.Read(root, path)
+			if err != nil {
+				return err
+			}
+			e := f.Detail.Edits[0]
+			if e.Start < 0 || e.End < e.Start || e.End > len(before) {
+				continue
+			}
+			detail := *f.Detail
+			detail.Edits = []check.Edit{e}
+			byFile[path][i].Detail = &detail
+			secret := strings.Trim(string(before[e.Start:e.End]), `"'`)
+			all = append(all, variable{&detail.Edits[0], secret, before})
+			if secrets[e.Variable] == nil {
+				secrets[e.Variable] = map[string]bool{}
+			}
+			secrets[e.Variable][secret] = true
+		}
+	}
+	named := map[string]string{} // secrets by the name of the variable
+	for _, v := range all {
+		free := func(name string) bool {
+			secret, ok := named[name]
+			return !regexp.MustCompile(`\$(\{(env:)?)?`+name+`\b`).Match(v.before) && (!ok || secret == v.secret)
+		}
+		name := v.Variable
+		if v.Service != "" && (len(secrets[name]) > 1 || !free(name)) {
+			name = check.VariableName(v.Service) + "_" + name
+		}
+		base := name
+		for n := 2; !free(name); n++ {
+			name = base + "_" + strconv.Itoa(n)
+		}
+		named[name] = v.secret
+		v.Text, v.Variable = strings.Replace(v.Text, v.Variable, name, 1), name
+	}
+	return nil
 }
 
 // joinRemovals joins the fixes that remove neighbouring attributes.

@@ -701,6 +701,45 @@ func TestFixes(t *testing.T) {
 	}
 }
 
+// TestVariables checks that the environment variables of different secrets have different names.
+func TestVariables(t *testing.T) {
+	const one, two = "pR7vXc2mQ9wLz4Kt8Yb3", "Zk3nWq8sLx5vTm2cRb7Y"
+	for name, tt := range map[string]struct {
+		file, before string
+		want         []string
+	}{
+		"components of a Collector": {
+			"collector.yaml", "receivers:\n  postgresql:\n    password: " + one + "\nexporters:\n  otlp/a:\n    headers: {api-key: " + one + "}\n  otlp/b:\n    headers: {api-key: " + two + "}\n" +
+				"  datadog:\n    api: {key: " + two + "}\nservice:\n  pipelines:\n    metrics: {receivers: [postgresql], exporters: [otlp/a, otlp/b, datadog]}\n",
+			[]string{"password: \"${env:POSTGRESQL_PASSWORD}\"", "api-key: \"${env:OTLP_A_API_KEY}\"", "api-key: \"${env:OTLP_B_API_KEY}\"", "key: \"${env:DATADOG_API_KEY}\""},
+		},
+		"components whose names differ in signs": {
+			"collector.yaml", "receivers:\n  otlp:\nexporters:\n  otlp/a-b:\n    headers: {api-key: " + one + "}\n  otlp/a_b:\n    headers: {api-key: " + two + "}\n" +
+				"service:\n  pipelines:\n    metrics: {receivers: [otlp], exporters: [otlp/a-b, otlp/a_b]}\n",
+			[]string{"api-key: \"${env:OTLP_A_B_API_KEY}\"", "api-key: \"${env:OTLP_A_B_API_KEY_2}\""},
+		},
+		"services of Compose": {
+			"compose.yaml", "services:\n  a:\n    image: a\n    environment:\n      - JWT_SECRET=" + one + "\n  web-b:\n    image: b\n    environment:\n      JWT_SECRET: " + two + "\n",
+			[]string{"JWT_SECRET=${A_JWT_SECRET}", "JWT_SECRET: ${WEB_B_JWT_SECRET}"},
+		},
+		"services of Compose with one secret": {
+			"compose.yaml", "services:\n  a:\n    image: a\n    environment:\n      - JWT_SECRET=" + one + "\n  b:\n    image: b\n    environment:\n      JWT_SECRET: '" + one + "'\n",
+			[]string{"JWT_SECRET=${JWT_SECRET}", "JWT_SECRET: ${JWT_SECRET}"},
+		},
+		"a variable of Compose that has a value": {
+			"compose.yaml", "services:\n  a:\n    image: a\n    environment:\n      JWT_SECRET: " + one + "\n  b:\n    image: b\n    environment:\n      JWT_SECRET: ${JWT_SECRET:-}\n",
+			[]string{"JWT_SECRET: ${A_JWT_SECRET}", "JWT_SECRET: ${JWT_SECRET:-}"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRepository(t, map[string]string{tt.file: tt.before})
+			p := r.patch(r.review("secret-in-config"))
+			require.Len(t, p.Files, 1)
+			require.Equal(t, tt.want, regexp.MustCompile(`[\w-]+(?:: |=)"?\$\{.*?\}"?`).FindAllString(string(p.Files[0].After), -1))
+		})
+	}
+}
+
 // TestContexts checks that a fix replaces a fresh context with the context at hand, unless the variable has another
 // context by then, or the result of the call outlives the function.
 func TestContexts(t *testing.T) {
