@@ -47,44 +47,72 @@ var secretInConfig = &Check{
 			}
 		}
 	},
-	Config: func(p *Pass, f *configfile.File) {
-		if isExample(f) || (f.Kind == configfile.Env || f.Kind == configfile.Compose) && testFile.MatchString(f.Path) {
+	Config: func(p *Pass, f *configfile.File) { p.secretsIn(f, nil) },
+	Repository: func(p *RepositoryPass) { // copies of a credential that another file or variable has
+		known := map[string]bool{}
+		for _, f := range p.Configs {
+			first := NewPass(p.Check, func(found Finding) {
+				known[strings.Trim(string(f.Source[found.Start:found.End]), `"'`)] = true
+			}, nil)
+			first.secretsIn(f, nil)
+		}
+		if len(known) == 0 {
 			return
 		}
-		switch f.Kind {
-		case configfile.Collector, configfile.SDK:
-			p.secretsInSettings(f)
-		case configfile.Logging:
-			p.secretsInSpring(f)
-		case configfile.HelmValues:
-			p.secretsInSettings(f)
-			p.secretsInEnvironment(f)
-		case configfile.Dockerfile, configfile.Compose, configfile.Kubernetes, configfile.Env:
-			p.secretsInEnvironment(f)
+		for _, f := range p.Configs {
+			p.secretsIn(f, known)
 		}
 	},
+}
+
+// secretsIn reports the credentials in a configuration, or only the others that are equal to known ones.
+func (p *Pass) secretsIn(f *configfile.File, known map[string]bool) {
+	if isExample(f) || (f.Kind == configfile.Env || f.Kind == configfile.Compose) && testFile.MatchString(f.Path) {
+		return
+	}
+	switch f.Kind {
+	case configfile.HelmValues, configfile.Dockerfile, configfile.Compose, configfile.Kubernetes, configfile.Env:
+		p.secretsInEnvironment(f, known)
+	}
+	switch {
+	case known != nil:
+	case f.Kind == configfile.Collector, f.Kind == configfile.SDK, f.Kind == configfile.HelmValues:
+		p.secretsInSettings(f)
+	case f.Kind == configfile.Logging:
+		p.secretsInSpring(f)
+	}
 }
 
 // testFile matches the path of an environment or Compose file for tests.
 var testFile = regexp.MustCompile(`(?i)(^|[/._-])(test|tests|testing|ci|e2e)([/._-]|$)`)
 
-func (p *Pass) secretsInEnvironment(f *configfile.File) {
-	least := 8
-	if (f.Kind == configfile.Compose || f.Kind == configfile.Env) && !production.MatchString(f.Path) {
-		least = 16 // mostly for development, with made-up passwords
-	}
+func (p *Pass) secretsInEnvironment(f *configfile.File, known map[string]bool) {
+	development := (f.Kind == configfile.Compose || f.Kind == configfile.Env) && !production.MatchString(f.Path)
 	for _, v := range f.Environment {
+		least := 8
+		switch {
+		case development && mixedCase(v.Value):
+			least = 12
+		case development:
+			least = 16 // mostly made-up passwords
+		}
 		property := headersProperty.FindStringSubmatch(v.Value)
+		reported := true
 		switch {
 		case property != nil && strings.HasPrefix(v.Name, "JAVA") && secretInHeaders(property[1]):
 		case strings.HasSuffix(v.Name, "_HEADERS") && strings.HasPrefix(v.Name, "OTEL_"):
-			if !secretInHeaders(v.Value) {
-				continue
-			}
-		case !v.Literal, sensitive.PublicName(v.Name), f.Kind == configfile.Compose && localDatabase(f, v):
+			reported = secretInHeaders(v.Value)
+		case !v.Literal, sensitive.PublicName(v.Name):
 			continue
+		case f.Kind == configfile.Compose && localDatabase(f, v):
+			reported = false
 		case sensitive.CredentialName(v.Name) && secretValue(v.Value, least), secretInURL(v.Value), secretInConnection(v.Value), knownCredential(v.Value):
 		default:
+			reported = false
+		}
+		url := urlPassword.FindStringSubmatch(v.Value)
+		copied := known[v.Value] && sensitive.CredentialName(v.Name) || url != nil && known[url[1]]
+		if reported != (known == nil) || known != nil && !copied {
 			continue
 		}
 		var fix []Edit
@@ -404,7 +432,7 @@ func secretInConnection(value string) bool {
 var simplePassword = regexp.MustCompile(`^[A-Za-z]+[@_#!-]?\d{1,4}[@_#!-]?$`)
 
 // dummy matches parts of placeholders for credentials, and of values for development.
-var dummy = regexp.MustCompile(`(?i)change[_-]?(me|this|it)|example|placeholder|your|dummy|fake|sample|insert|replace|redact|todo|secret|passw|passphrase|admin|guest|default|localhost|xxx|1234567|abcdefg?$|^abc|foo|bar|qwerty|test|demo|local|dev|minio|postgres|mysql|mongo|rabbit|redis|<|>|\*\*\*|\.\.\.|insecure|not[_-]?a|some[_-]|my[_-]|token$|^token|key$|here$`)
+var dummy = regexp.MustCompile(`(?i)change[_-]?(me|this|it)|example|placeholder|your|dummy|fake|sample|insert|replace|redact|todo|s[e3]cr[e3]t|passw|passphrase|admin|guest|default|localhost|xxx|1234567|abcdefg?$|^abc|foo|bar|qwerty|test|demo|local|dev|minio|postgres|mysql|mongo|rabbit|redis|<|>|\*\*\*|\.\.\.|insecure|not[_-]?a|some[_-]|my[_-]|token$|^token|key$|here$`)
 
 // placeholder matches placeholders for credentials and values for development, of any length.
 var placeholder = regexp.MustCompile(`(?i)(^|[-_.])(development|dev|testing|test|demo|example|sample|dummy|fake|placeholder|insecure|changeme)[-_.][a-z]+[-_.]`)
@@ -442,6 +470,11 @@ func secretValue(value string, least int) bool {
 	}
 	mixed := digits > 0 && letters > 0 || letters >= 16 && strings.ToLower(value) != value && strings.ToUpper(value) != value
 	return mixed && entropy >= 2.5
+}
+
+// mixedCase reports whether a value has digits and letters of both cases, as a generated password.
+func mixedCase(value string) bool {
+	return strings.ContainsAny(value, "0123456789") && strings.ToLower(value) != value && strings.ToUpper(value) != value
 }
 
 // printable reports whether a value consists of printable ASCII characters.
