@@ -395,7 +395,7 @@ func whole(u *instrumentation.Uses, n *syntax.Node) string {
 			case n.Text == "META" && request(u, n.Children[0]):
 				return "a header map"
 			case lower == "request" || lower == "req":
-				if p := n.Children[0]; p.Kind == syntax.Name && slices.Contains([]string{"this", "self", "ctx", "c", "context", "error", "err", "info"}, p.Text) {
+				if p := n.Children[0]; p.Kind == syntax.Name && slices.Contains([]string{"this", "self", "ctx", "c", "context", "error", "err", "info"}, p.Text) && !objectText(u, n) {
 					return "a whole request"
 				}
 			case configWords[lower] && n.Children[0].Kind == syntax.Name && !packageName(u, n.Children[0]) && (u.File.Language == syntax.Go || programs[strings.ToLower(x)]):
@@ -413,6 +413,9 @@ func whole(u *instrumentation.Uses, n *syntax.Node) string {
 			case packageName(u, n):
 				return ""
 			case def != nil && def.Kind == syntax.Assign && def.Targets()[0].Text == n.Text && strings.HasPrefix(name(def.Value()), "DumpRequest"), request(u, n):
+				if objectText(u, n) {
+					return ""
+				}
 				return "a whole request"
 			case def != nil && def.Type == "metadata.MD" && u.File.ImportsAny(grpcModules...):
 				return "a header map"
@@ -690,8 +693,18 @@ func requestText(def *syntax.Node) bool {
 	return def.Text == "+="
 }
 
+// objectText reports whether JavaScript makes a text of an object: "[object Object]".
+func objectText(u *instrumentation.Uses, n *syntax.Node) bool {
+	script := u.File.Language == syntax.JavaScript || u.File.Language == syntax.TypeScript
+	p := n.Parent
+	return script && p != nil && (p.Kind == syntax.Template || p.Kind == syntax.Operator && p.Text == "+")
+}
+
+// namedRequests are types of Java whose text is the name of the class, or the method and the path.
+var namedRequests = setOf("httpservletrequest servletrequest serverhttprequest serverrequest webrequest")
+
 // ownRequest reports whether a request may be another one than an HTTP request from a caller: the program may create
-// it, or its type is not one of HTTP. In Python, the text of a request has no headers.
+// it, or its type is not one of HTTP. The text of a request has no headers in Python, and of namedRequests.
 func ownRequest(u *instrumentation.Uses, n *syntax.Node) bool {
 	for c := range n.All() {
 		if w := strings.Join(words(c.Text), ""); c.Kind != syntax.Name || !requestWords[w] || w == "httprequest" {
@@ -711,7 +724,7 @@ func ownRequest(u *instrumentation.Uses, n *syntax.Node) bool {
 		case syntax.Python:
 			return true
 		default:
-			return !strings.Contains(t, "http") && t != "*gin.context"
+			return !strings.Contains(t, "http") && t != "*gin.context" || namedRequests[t]
 		}
 	}
 	return u.File.Language == syntax.Python && n.Kind == syntax.Member
