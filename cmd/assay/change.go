@@ -114,7 +114,17 @@ func (e *environment) change(dir string, c worker.Change, dryRun bool) error {
 		return err
 	}
 	defer parser.Close(e.ctx)
-	p, err := worker.Make(e.ctx, c, review.Options{Root: dir}, parser, nil)
+	opt := review.Options{Root: dir, Parser: parser}
+	var findings []review.Finding
+	if c.Migrate {
+		opt.Only = []string{"vendor-instrumentation"}
+		r, err := e.review(opt)
+		if err != nil {
+			return err
+		}
+		findings = r.Findings
+	}
+	p, err := worker.Make(e.ctx, c, opt, parser, findings)
 	if assay.ErrorCode(err) == assay.CodeUnprocessable {
 		return usageError{err}
 	}

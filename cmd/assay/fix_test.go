@@ -60,6 +60,26 @@ func TestChangeNothing(t *testing.T) {
 	require.Equal(t, "assay: nothing to change\n", r.stderr)
 }
 
+// TestMigrateVendors says what the tables of a migration do not know.
+func TestMigrateVendors(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"orders/pom.xml": "<project><dependencies><dependency>\n<groupId>org.springframework.cloud</groupId>\n<artifactId>spring-cloud-starter-zipkin</artifactId>\n</dependency></dependencies></project>\n",
+		"ca/go.mod":      "module a\n\ngo 1.24\n\nrequire github.com/newrelic/go-agent/v3 v3.44.1\n",
+		"shop/a.py":      "import opentracing\n\nopentracing.unknown()\n",
+		"shop/b.py":      "import opentracing\n",
+	} {
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	r := call{}.run("migrate", dir)
+	require.Zero(t, r.code, r.stderr)
+	require.Contains(t, r.stderr, "assay: left: ca/go.mod:5: `github.com/newrelic/go-agent/v3` is instrumentation of New Relic. It is in no table: replace it by OpenTelemetry.\n")
+	require.Contains(t, r.stderr, "assay: left: orders/pom.xml:3: `org.springframework.cloud:spring-cloud-starter-zipkin` is instrumentation of Zipkin. It is in no table")
+	require.Contains(t, r.stderr, "assay: left: shop/a.py:3: opentracing.unknown is in no table.\n")
+	require.NotContains(t, r.stderr, "shop/b.py")
+}
+
 // TestFixRejected says why a fix is not made: a variable would have no use.
 func TestFixRejected(t *testing.T) {
 	dir := t.TempDir()

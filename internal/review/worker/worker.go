@@ -7,10 +7,14 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 
 	"assay"
+	"assay/internal/lists"
 	"assay/internal/review"
 	"assay/internal/review/boundary"
 	"assay/internal/review/configfile"
@@ -166,7 +170,9 @@ func Make(ctx context.Context, c Change, opt review.Options, parser *treesitter.
 	}
 	var made *patch.Patch
 	if c.Migrate {
-		made, err = migrate.Make(ctx, root, parser, files)
+		if made, err = migrate.Make(ctx, root, parser, files); err == nil {
+			addVendors(made, findings)
+		}
 	} else {
 		name := c.Name
 		if dir, err := filepath.Abs(opt.Root); name == "" && err == nil {
@@ -181,4 +187,41 @@ func Make(ctx context.Context, c Change, opt review.Options, parser *treesitter.
 		return nil, &assay.Error{Code: assay.CodeUnprocessable, Message: err.Error(), Err: err}
 	}
 	return &fix.Patch{Patch: *made}, nil
+}
+
+// tables matches the libraries that a migration has tables for, by the names of packages.
+var tables = regexp.MustCompile(`(?i)opentracing|opencensus|census-instrumentation|jaeger|zipkin|brave|sleuth|dd-trace|ddtrace|datadog`)
+
+// ecosystems match the files of the projects that a migration may change.
+var ecosystems = []*regexp.Regexp{
+	regexp.MustCompile(`\.go$|(^|/)go\.mod$`),
+	regexp.MustCompile(`\.[cm]?[jt]sx?$|(^|/)package\.json$`),
+	regexp.MustCompile(`\.py$|(^|/)(requirements[^/]*|pyproject\.toml|setup\.cfg|Pipfile)$`),
+	regexp.MustCompile(`\.(java|gradle|gradle\.kts)$|(^|/)pom\.xml$`),
+}
+
+// addVendors adds a step for each finding about instrumentation of a vendor that the migration says nothing about. A
+// step or change in one file of a project is about the others as well.
+func addVendors(made *patch.Patch, findings []review.Finding) {
+	covered := lists.Map(made.Files, func(f patch.File) string { return f.Path })
+	covered = append(covered, lists.Map(made.Steps, func(s patch.Step) string { return s.File })...)
+	for _, f := range findings {
+		if f.Check != "vendor-instrumentation" || f.Detail == nil {
+			continue
+		}
+		at := f.Locations[0]
+		if tables.MatchString(f.Detail.Subject) && slices.ContainsFunc(covered, func(name string) bool { return together(name, at.File) }) {
+			continue
+		}
+		made.Steps = append(made.Steps, patch.Step{File: at.File, Line: at.Line, Open: true, Text: f.Summary + " It is in no table: replace it by OpenTelemetry."})
+	}
+	made.Sort()
+}
+
+// together reports whether two files may be of one project: they have the same ecosystem, and one is in the directory of
+// the other or below it.
+func together(a, b string) bool {
+	x, y := strings.TrimPrefix(path.Dir(a)+"/", "./"), strings.TrimPrefix(path.Dir(b)+"/", "./")
+	return (strings.HasPrefix(x, y) || strings.HasPrefix(y, x)) &&
+		slices.ContainsFunc(ecosystems, func(e *regexp.Regexp) bool { return e.MatchString(a) && e.MatchString(b) })
 }
