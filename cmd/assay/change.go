@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -125,6 +126,10 @@ func (e *environment) change(dir string, c worker.Change, dryRun bool) error {
 		findings = r.Findings
 	}
 	p, err := worker.Make(e.ctx, c, opt, parser, findings)
+	if errors.Is(err, instrument.ErrNoService) {
+		e.say("assay: nothing to change: %v", err)
+		return nil
+	}
 	if assay.ErrorCode(err) == assay.CodeUnprocessable {
 		return usageError{err}
 	}

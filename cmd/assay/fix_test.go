@@ -58,6 +58,9 @@ func TestChangeNothing(t *testing.T) {
 	require.Zero(t, r.code, r.stderr)
 	require.Empty(t, r.stdout)
 	require.Equal(t, "assay: nothing to change\n", r.stderr)
+	r = call{}.run("instrument", t.TempDir())
+	require.Zero(t, r.code, r.stderr)
+	require.Equal(t, "assay: nothing to change: no manifest of this repository describes a service in Go, JavaScript, Python or Java\n", r.stderr)
 }
 
 // TestMigrateVendors says what the tables of a migration do not know.

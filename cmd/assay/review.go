@@ -26,7 +26,7 @@ type reviewCmd struct {
 	Format  string   `default:"text" enum:"text,json,markdown,junit,sarif" help:"Output format: ${enum} (${default})."`
 	Output  string   `short:"o" placeholder:"FILE" help:"File to write the report to. Default: standard output."`
 	FailOn  *string  `placeholder:"SEVERITY" help:"Exit with status 1 when a finding has at least this severity: critical, high, medium, low, suggestion."`
-	Since   string   `placeholder:"REF" help:"Report only findings that changes since this Git reference introduce."`
+	Since   *string  `placeholder:"REF" help:"Report only findings that changes since this Git reference introduce."`
 	Only    []string `placeholder:"CHECK" help:"Checks to run, separated by commas. Default: all."`
 	Disable []string `placeholder:"CHECK" help:"Checks not to run, separated by commas."`
 }
@@ -43,12 +43,16 @@ func (c *reviewCmd) problems() []error {
 		_, ok := severity(*c.FailOn)
 		ck.that(ok, "--fail-on: %q is not one of critical, high, medium, low and suggestion", *c.FailOn)
 	}
+	ck.that(c.Since == nil || *c.Since != "", "--since: the Git reference is empty")
 	return ck.problems
 }
 
 // Run reviews the paths and writes the report. The exit code reports whether the condition is met.
 func (c *reviewCmd) Run(e *environment) error {
-	opt := review.Options{Since: c.Since, Only: c.Only, Disable: c.Disable, Cache: grammarCache()}
+	opt := review.Options{Only: c.Only, Disable: c.Disable, Cache: grammarCache()}
+	if c.Since != nil {
+		opt.Since = *c.Since
+	}
 	var err error
 	if opt.Root, opt.Paths, err = reviewRoot(c.Paths); err != nil {
 		return usageError{err}

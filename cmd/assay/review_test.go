@@ -63,6 +63,7 @@ func TestReviewExitCodes(t *testing.T) {
 		{name: "unknown check", args: []string{"--only", "bogus", dir}, code: 2, stderr: `there is no check "bogus"`},
 		{name: "unknown disabled check", args: []string{"--disable", "span-name-dynamic,bogus", dir}, code: 2, stderr: `"bogus"`},
 		{name: "bad severity", args: []string{"--fail-on", "grave", dir}, code: 2, stderr: "--fail-on"},
+		{name: "no reference", args: []string{"--since", "", dir}, code: 2, stderr: "--since: the Git reference is empty"},
 		{name: "no repository", args: []string{"--since", "HEAD", dir}, code: 2, stderr: "git"},
 		{name: "option as a reference", args: []string{"--since=--output=x", dir}, code: 2, stderr: "is not a Git reference"},
 		{name: "no path", code: 2, stderr: "path"},

@@ -43,12 +43,15 @@ const (
 	maxSteps       = 2_000
 )
 
+// ErrNoService is the error of Make for a repository without a service that can be instrumented.
+var ErrNoService = assay.Errorf(assay.CodeUnprocessable, "no manifest of this repository describes a service in Go, JavaScript, Python or Java")
+
 // Make returns the patch that instruments the services of a repository. The patch has a step for each change and an
 // open step for each manual task. Files lists the paths that a review reads, sorted. Name is the name of the
 // repository, which a service in the root has if its manifest has no name. Make is idempotent: the patch for a patched
 // repository is empty.
 //
-// The error has the code assay.CodeUnprocessable if the repository has no service that can be instrumented.
+// It returns ErrNoService if there is no service.
 func Make(ctx context.Context, root *os.Root, parser *treesitter.Parser, files []string, kind Kind, name string) (*patch.Patch, error) {
 	p := &plan{ctx: ctx, root: root, parser: parser, kind: kind, name: name, paths: files, served: map[string][]string{}, named: map[container]bool{}, files: map[string]*patch.File{}}
 	if err := p.read(); err != nil {
@@ -72,7 +75,7 @@ func Make(ctx context.Context, root *os.Root, parser *treesitter.Parser, files [
 		}
 	}
 	if services == 0 && len(p.patch.Steps) == 0 {
-		return nil, assay.Errorf(assay.CodeUnprocessable, "no manifest of this repository describes a service in Go, JavaScript, Python or Java")
+		return nil, ErrNoService
 	}
 	return p.finish()
 }
