@@ -499,8 +499,20 @@ func TestDependencies(t *testing.T) {
 		want, not string // in steps
 	}{
 		"a requirement by URL": {map[string]string{"requirements.txt": "flask\ngit+https://github.com/DataDog/dd-trace-py@v0.29.0#egg=ddtrace\n", "a.py": "import os\nimport ddtrace\n\nprint(os.name)\n"}, "requirements.txt:0: Remove the dependencies of the old libraries: the requirements name none in a form that is read.", "Install the packages"},
-		"a requirement":        {map[string]string{"requirements.txt": "ddtrace\n", "a.py": "from ddtrace import tracer\n\nwith tracer.trace('a'):\n    pass\n"}, "Install the packages of OpenTelemetry (opentelemetry-api, ", "Remove the dep"},
-		"names in Gradle":      {map[string]string{"build.gradle": "dependencies {\n    implementation group: 'io.opentracing', name: 'opentracing-util', version: '0.33.0'\n    implementation group: 'io.opentracing.contrib', name: 'opentracing-spring-jaeger-starter', version: '3.1.2'\n}\n", "src/main/java/A.java": java}, "build.gradle:3: io.opentracing.contrib:opentracing-spring-jaeger-starter is in no table", "Add the dep"},
+		"the shim": {
+			map[string]string{
+				"requirements.txt": "flask\nopentelemetry-opentracing-shim\n",
+				"a.py":             "import opentracing\nfrom opentelemetry.shim.opentracing_shim import create_tracer\n\nopentracing.set_global_tracer(create_tracer(provider))\n\nwith opentracing.tracer.start_active_span('a'):\n    pass\n",
+			}, "requirements.txt:2: Remove opentelemetry-opentracing-shim with the code that uses it", "Remove the dep",
+		},
+		"the shim in code": {
+			map[string]string{
+				"requirements.txt": "opentracing\n",
+				"a.py":             "import opentracing\nfrom opentelemetry.shim.opentracing_shim import create_tracer\n\nopentracing.set_global_tracer(create_tracer(provider))\n\nwith opentracing.tracer.start_active_span('a'):\n    pass\n",
+			}, "a.py:2: Remove the OpenTracing shim", "Remove the dep",
+		},
+		"a requirement":   {map[string]string{"requirements.txt": "ddtrace\n", "a.py": "from ddtrace import tracer\n\nwith tracer.trace('a'):\n    pass\n"}, "Install the packages of OpenTelemetry (opentelemetry-api, ", "Remove the dep"},
+		"names in Gradle": {map[string]string{"build.gradle": "dependencies {\n    implementation group: 'io.opentracing', name: 'opentracing-util', version: '0.33.0'\n    implementation group: 'io.opentracing.contrib', name: 'opentracing-spring-jaeger-starter', version: '3.1.2'\n}\n", "src/main/java/A.java": java}, "build.gradle:3: io.opentracing.contrib:opentracing-spring-jaeger-starter is in no table", "Add the dep"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := migrated(t, write(t, tt.files))

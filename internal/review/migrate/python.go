@@ -643,6 +643,9 @@ func pythonImports(s *script) ([]edit, bool) {
 		return slices.ContainsFunc(places, func(p []int) bool { return p[0] <= at && at < p[1] })
 	}
 	for _, i := range s.f.Imports {
+		if i.Path == "opentelemetry.shim.opentracing_shim" && i.Node != nil {
+			s.note(i.Node, "Remove the OpenTracing shim: nothing of OpenTracing uses its tracer any longer.")
+		}
 		if !s.isSource(i.Path) || i.Node == nil {
 			continue
 		}
@@ -768,6 +771,12 @@ func pythonManifest(u *scriptUnit) {
 	named := false
 	for _, name := range u.requirementFiles() {
 		list, source := u.dependencies(name)
+		for _, d := range list {
+			if d.Name == "opentelemetry-opentracing-shim" {
+				named = true
+				u.open(name, bytes.Count(source[:d.Start], []byte{'\n'})+1, "Remove %s with the code that uses it: it depends on opentracing.", d.Name)
+			}
+		}
 		old, missing := u.replacement(list)
 		if len(old) == 0 {
 			continue
