@@ -4,6 +4,7 @@ package review
 
 import (
 	"bytes"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -13,71 +14,67 @@ import (
 	"assay/internal/review/syntax"
 )
 
-// maxWrapperFiles limits the files in which wrappers are looked up, per package and in total.
+// Limits of the files in which wrappers are looked up: of a package, in total, and with the same name.
 const (
 	maxPackageFiles = 200
 	maxWrapperFiles = 5_000
+	maxNamesakes    = 100
 )
 
 // wrappers looks up the functions of the repository that pass parameters on to telemetry. It parses a file once, when a
 // function of it is first looked up. It is safe for concurrent use.
 type wrappers struct {
 	run    *run
-	byName map[string][]file // by the last element of the path without its extension
+	byPath map[string][]file // by the path of the module, except in Go
+	byName map[string][]file // by the last element of that path
 
-	mu    sync.Mutex
-	files map[string]func() map[string]instrumentation.Wrapper
+	mu      sync.Mutex
+	modules map[string]func() map[string]instrumentation.Wrapper // by directory in Go, otherwise by file
+	files   int                                                  // of the modules
 }
 
 func newWrappers(r *run) *wrappers {
-	w := &wrappers{run: r, byName: map[string][]file{}, files: map[string]func() map[string]instrumentation.Wrapper{}}
+	w := &wrappers{run: r, byPath: map[string][]file{}, byName: map[string][]file{}, modules: map[string]func() map[string]instrumentation.Wrapper{}}
 	for _, f := range r.files {
 		if f.language != syntax.Unknown && f.language != syntax.Go {
-			w.byName[stem(f.path)] = append(w.byName[stem(f.path)], f)
+			module := modulePath(f.path)
+			w.byPath[module] = append(w.byPath[module], f)
+			w.byName[path.Base(module)] = append(w.byName[path.Base(module)], f)
 		}
 	}
 	return w
 }
 
-// stem returns the path of the module in a file without its directories: "tracing" for src/tracing.py and
-// src/tracing/index.ts.
-func stem(name string) string {
-	base, _, _ := strings.Cut(path.Base(name), ".")
-	if base == "index" || base == "__init__" {
-		return path.Base(path.Dir(name))
-	}
-	if ext := path.Ext(name); ext != ".py" && ext != ".java" { // tracing.service.ts
-		return strings.TrimSuffix(path.Base(name), ext)
-	}
-	return base
+// modulePath returns the path of the module in a file: "src/tracing" for src/tracing.py and src/tracing/index.ts.
+func modulePath(name string) string {
+	name = strings.TrimSuffix(name, path.Ext(name))
+	return strings.TrimSuffix(strings.TrimSuffix(name, "/index"), "/__init__")
 }
 
 // Wrapper looks up a function, or a method of a class.
 func (p packages) Wrapper(module, class, name string) (instrumentation.Wrapper, bool) {
-	for _, f := range p.filesOf(module, class) {
-		if w, ok := p.wrappers.load(f)[name]; ok {
-			return w, true
-		}
-	}
-	return instrumentation.Wrapper{}, false
-}
-
-// filesOf returns the files that may declare the functions of a module or class.
-func (p packages) filesOf(module, class string) []file {
-	var files []file
-	switch p.language {
-	case syntax.Go:
+	if p.language == syntax.Go {
 		dir := p.dir
 		if module != "" {
 			var ok bool
 			if dir, ok = p.resolve(p.dir, module); !ok {
-				return nil
+				return instrumentation.Wrapper{}, false
 			}
 		}
-		for _, name := range p.files[dir][:min(len(p.files[dir]), maxPackageFiles)] {
-			files = append(files, file{path: name, language: syntax.Go})
-		}
-		return files
+		w, ok := p.wrappers.load(dir, syntax.Go, p.files[dir][:min(len(p.files[dir]), maxPackageFiles)])[name]
+		return w, ok
+	}
+	f, ok := p.fileOf(module, class)
+	if !ok {
+		return instrumentation.Wrapper{}, false
+	}
+	w, ok := p.wrappers.load(f.path, f.language, []string{f.path})[name]
+	return w, ok
+}
+
+// fileOf returns the file that may declare the functions of a module or class, in languages other than Go.
+func (p packages) fileOf(module, class string) (f file, ok bool) {
+	switch p.language {
 	case syntax.Java:
 		if module == "" {
 			return p.wrappers.find(path.Join(p.dir, class), true)
@@ -95,15 +92,15 @@ func (p packages) filesOf(module, class string) []file {
 			where = path.Join(from, where)
 		}
 		if class != "" { // from shop import tracing
-			files = p.wrappers.find(path.Join(where, class), module != name)
+			f, ok = p.wrappers.find(path.Join(where, class), module != name)
 		}
-		if len(files) == 0 {
-			files = p.wrappers.find(where, module != name)
+		if !ok {
+			f, ok = p.wrappers.find(where, module != name)
 		}
-		return files
+		return f, ok
 	case syntax.JavaScript, syntax.TypeScript:
 		if !strings.HasPrefix(module, ".") {
-			return nil
+			return file{}, false
 		}
 		where := path.Join(p.dir, module)
 		for _, ext := range []string{".js", ".mjs", ".cjs"} { // of TypeScript as well
@@ -111,30 +108,46 @@ func (p packages) filesOf(module, class string) []file {
 		}
 		return p.wrappers.find(strings.TrimSuffix(where, "/index"), true)
 	}
-	return nil
+	return file{}, false
 }
 
 // find returns the file of a module in languages other than Go, by its path without the extension, or by the end of the
-// path. It returns none if there are several.
-func (w *wrappers) find(where string, exact bool) []file {
-	all := slices.DeleteFunc(slices.Clone(w.byName[path.Base(where)]), func(f file) bool {
-		name := strings.TrimSuffix(f.path, path.Ext(f.path))
-		name = strings.TrimSuffix(strings.TrimSuffix(name, "/index"), "/__init__")
-		return name != where && (exact || !strings.HasSuffix(name, "/"+where))
-	})
-	if len(all) != 1 {
-		return nil
+// path. It returns none if there are several, or very many with the name of the module.
+func (w *wrappers) find(where string, exact bool) (found file, ok bool) {
+	if exact {
+		if all := w.byPath[where]; len(all) == 1 {
+			return all[0], true
+		}
+		return file{}, false
 	}
-	return all
+	all := w.byName[path.Base(where)]
+	if len(all) > maxNamesakes {
+		return file{}, false
+	}
+	for _, f := range all {
+		if module := modulePath(f.path); module == where || strings.HasSuffix(module, "/"+where) {
+			if ok {
+				return file{}, false
+			}
+			found, ok = f, true
+		}
+	}
+	return found, ok
 }
 
-// load returns the wrappers of a file.
-func (w *wrappers) load(f file) map[string]instrumentation.Wrapper {
+// load returns the wrappers in the files of a module.
+func (w *wrappers) load(module string, language syntax.Language, files []string) map[string]instrumentation.Wrapper {
 	w.mu.Lock()
-	once, ok := w.files[f.path]
-	if !ok && len(w.files) < maxWrapperFiles {
-		once = sync.OnceValue(func() map[string]instrumentation.Wrapper { return w.read(f) })
-		w.files[f.path] = once
+	once, ok := w.modules[module]
+	if !ok && w.files+len(files) <= maxWrapperFiles {
+		once = sync.OnceValue(func() map[string]instrumentation.Wrapper {
+			all := map[string]instrumentation.Wrapper{}
+			for _, name := range slices.Backward(files) { // the first declaration counts
+				maps.Copy(all, w.read(file{path: name, language: language}))
+			}
+			return all
+		})
+		w.modules[module], w.files = once, w.files+len(files)
 	}
 	w.mu.Unlock()
 	if once == nil {
