@@ -2,7 +2,10 @@
 
 package sensitive
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // email checks whether an e-mail address contains the '@' at i, of width bytes (3 for
 // %40).
@@ -273,7 +276,7 @@ loop:
 			break loop
 		}
 	}
-	if at < 0 || has(s, at+1, "sha256:") || has(s, at+1, "sha512:") { // an image with tag and digest
+	if at < 0 || isDigest(s, at+1) { // an image with tag and digest
 		return finding{}
 	}
 	colon, parts := i, false
@@ -289,6 +292,16 @@ loop:
 		return finding{}
 	}
 	return finding{URLPassword, colon + 1, at}
+}
+
+// isDigest reports whether the digest of a container image is at i, and not a host of that name with a port.
+func isDigest(s []byte, i int) bool {
+	const longestPort = len("65535")
+	hash := i + len("sha256:")
+	if !has(s, i, "sha256:") && !has(s, i, "sha512:") || len(s)-hash <= longestPort {
+		return false
+	}
+	return !slices.ContainsFunc(s[hash:hash+longestPort+1], func(b byte) bool { return !isHex(b) })
 }
 
 // encodedAuthority is authority for a percent-encoded URL:

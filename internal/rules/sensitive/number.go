@@ -68,11 +68,12 @@ func card(s []byte, start, end int) finding {
 	return finding{PaymentCard, start, end}
 }
 
-// afterTraceID reports whether the number at start follows a trace id, as the span id of X-Cloud-Trace-Context does.
+// afterTraceID reports whether the number at start follows a trace id, as the span id of X-Cloud-Trace-Context
+// does. In a path, the hexadecimal digits are another id.
 func afterTraceID(s []byte, start int) bool {
 	const length = 32
 	id := start - 1 - length
-	return id >= 0 && s[start-1] == '/' && !slices.ContainsFunc(s[id:start-1], func(b byte) bool { return !isHex(b) })
+	return id >= 0 && s[start-1] == '/' && wordStart(s, id) && (id == 0 || s[id-1] != '/') && !slices.ContainsFunc(s[id:start-1], func(b byte) bool { return !isHex(b) })
 }
 
 // minLongID is the number of digits from which a number under a name that ends with "id"

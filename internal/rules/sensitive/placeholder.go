@@ -68,7 +68,7 @@ func placeholder(v []byte) bool {
 		}
 	}
 	if bytes.IndexByte([]byte("$:?@%"), v[0]) >= 0 { // $1::uuid in SQL
-		if at := bytes.Index(v[:min(len(v), maxName)], []byte("::")); at > 0 && at+2 < len(v) && is(v[at+2], letter) {
+		if at := bytes.Index(v[:min(len(v), maxName)], []byte("::")); at > 0 && isColumnType(v[at+2:]) {
 			v = v[:at]
 		}
 	}
@@ -92,6 +92,20 @@ func placeholder(v []byte) bool {
 		return placeholderPercent(v[1:])
 	}
 	return bytes.HasPrefix(v, []byte("arn:")) || isMaskedNumber(v) || isTime(v) || isVersionOrIP(v) || isIPv6(v) || isObject(v)
+}
+
+// columnTypes are the types of columns in PostgreSQL that hold secrets.
+var columnTypes = [...]string{
+	"text", "uuid", "varchar", "char", "bpchar", "character", "citext", "bytea", "json", "jsonb", "int", "int4", "int8", "integer", "bigint",
+}
+
+// isColumnType reports whether v starts with one of columnTypes: text[], varchar(64). $ecret::x is more likely a password.
+func isColumnType(v []byte) bool {
+	end := run(v, 0, alnum, maxPlaceholder)
+	if end < len(v) && v[end] != '(' && v[end] != '[' {
+		return false
+	}
+	return slices.ContainsFunc(columnTypes[:], func(t string) bool { return len(t) == end && hasPrefixFold(v, 0, t) })
 }
 
 // maxPlaceholder is the length of the longest placeholder word.
@@ -215,10 +229,11 @@ func placeholderAt(v []byte) bool {
 	}
 	const digits = "0123456789"
 	name := bytes.TrimRight(v, digits)
-	if n, _ := nameAt(name, len(name)); n != nil || has(v, 0, "__") {
+	numbered := len(name) < len(v) && name[len(name)-1] == '_'
+	if n, _ := nameAt(name, len(name)); n != nil || numbered && has(v, 0, "__") {
 		return true
 	}
-	return !bytes.ContainsAny(name, digits) && (len(name) == len(v) || len(name) == 1 || name[len(name)-1] == '_')
+	return !bytes.ContainsAny(name, digits) && (len(name) == len(v) || len(name) == 1 || numbered)
 }
 
 // placeholderPercent checks the text after a '%': a printf verb, (name)s, {name} or

@@ -75,14 +75,19 @@ func (c *scanner) named(i, width int, equals bool) finding {
 		if from < to && s[from-1] != '\'' && to+1 < len(s) && s[to+1] == '.' { // "a"."token" = "b"."token"
 			return finding{}
 		}
+		if line && !endsJSONValue(s, to) {
+			return finding{}
+		}
 		if c.exempt(n, from, to) || n.scheme && c.withoutCredentials(n, from, to) || !equals && namesObject(n, s[from:to]) ||
 			n.prose && !quotedKey && isCounter(s[from:to]) {
 			return finding{}
 		}
 		return c.secret(n, from, from, to)
 	}
-	if line && !is(s[v], digit) {
-		return finding{}
+	if line {
+		if number, _ := jsonNumber(s, v); !number {
+			return finding{}
+		}
 	}
 	if n.ids != 0 {
 		return c.identity(n, v)
@@ -219,9 +224,11 @@ func (c *scanner) unquoted(n *name, v int, equals, spaced, quotedKey bool) findi
 	if len(value) == 0 || value[0] == '{' {
 		return finding{}
 	}
-	if isConstructor(value) { // password=SecretStr('hunter2'), password: Some("hunter2")
+	const parsed = "unexpected token: " // of a parser: Ident("x")
+	if isConstructor(value) {           // password=SecretStr('hunter2'), password: Some("hunter2")
 		if from, to, ok := quotedValue(s, end); ok {
-			if c.exempt(n, from, to) || !equals && isErrorClass(value[:len(value)-1]) {
+			if c.exempt(n, from, to) || n.scheme && c.withoutCredentials(n, from, to) ||
+				!equals && (isErrorClass(value[:len(value)-1]) || namesObject(n, s[from:to]) || hasPrefixFold(s, whole-len(parsed), parsed)) {
 				return finding{}
 			}
 			return c.secret(n, whole, v, to)
@@ -237,9 +244,12 @@ func (c *scanner) unquoted(n *name, v int, equals, spaced, quotedKey bool) findi
 		return finding{}
 	}
 	to := spanEnd(s, end, len(s), n.line)
-	if value[len(value)-1] == '(' { // password=decode("hunter2")
+	if value[len(value)-1] == '(' || len(value) > 1 && value[len(value)-2] == '(' { // password=decode("hunter2"), decode(b"hunter2")
+		for end < len(s) && isBlank(s[end]) {
+			end++
+		}
 		if _, quoted, ok := quotedValue(s, end); ok {
-			to = quoted
+			to = max(to, quoted) // not before the end of what has been read
 		}
 	}
 	return c.secret(n, whole, v, to)
@@ -806,6 +816,15 @@ func jsonNumber(s []byte, v int) (ok bool, end int) {
 		return false, v
 	}
 	return true, end
+}
+
+// endsJSONValue reports whether no other text follows the string that ends at i on its line: a colon after the first key of
+// a map in YAML, or the rest of a sentence.
+func endsJSONValue(s []byte, i int) bool {
+	for i < len(s) && (isQuote(s[i]) || s[i] == '\\' || isBlank(s[i])) {
+		i++
+	}
+	return i >= len(s) || bytes.IndexByte([]byte(",]}\r\n"), s[i]) >= 0
 }
 
 // integral reports whether v is a positive integer.
