@@ -340,8 +340,13 @@ func ssn(s []byte, i int) finding {
 	if area == 0 || area == 666 || area >= 900 || group == 0 || serial == 0 {
 		return finding{}
 	}
-	if !numberStart(s, i) || !numberEnd(s, end) || hexBefore(s, i) || hexAfter(s, end) {
+	if !numberStart(s, i) || !numberEnd(s, end) || hexAfter(s, end) {
 		return finding{}
+	}
+	if i > 1 && s[i-1] == '-' && is(s[i-2], alnum) { // ssn-512-33-9071, but not part-no-512-33-9071
+		if n, _ := nameAt(s, i-1); n == nil || n.last != "ssn" {
+			return finding{}
+		}
 	}
 	return finding{SSN, i, end}
 }

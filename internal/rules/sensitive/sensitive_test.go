@@ -32,6 +32,7 @@ func TestText(t *testing.T) {
 		"ssn 512-33-9071":                SSN,
 		"ssn-512-33-9071-us":             SSN,
 		"a1-512-33-9071":                 None,
+		"part-no-512-33-9071":            None,
 		"512-33-9071-1a":                 None,
 		"DE89 3704 0044 0532 0130 00":    IBAN,
 		"password=hunter2":               NamedSecret,
