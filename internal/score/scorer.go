@@ -128,6 +128,7 @@ type organization struct {
 	took     time.Duration        // duration of the last round
 	term     uint64               // term of its lease
 	start    delta.Bucket         // start of the window at the last round
+	next     delta.Bucket         // start of the window at the last round that began
 	moved    time.Time            // when the window moved, while its expiry may be in progress; zero: it is not
 	claims   *claims              // nil: not counted yet
 	counting *claims              // nil: none
@@ -385,8 +386,8 @@ func (s *Scorer) fence(organizationID string) delta.Fence {
 func (s *Scorer) organizationRound(ctx context.Context, id string, o *organization, now time.Time, p Period) error {
 	start := bucket(p.Start, s.cfg.Step)
 	stepped := o.start != start
-	if stepped {
-		o.moved = now
+	if stepped && o.next != start { // not again in the next round, if this one fails
+		o.moved, o.next = now, start
 	}
 	expired := false
 	if !o.moved.IsZero() {
