@@ -98,24 +98,35 @@ func Make(ctx context.Context, root *os.Root, parser *treesitter.Parser, finding
 	return p, nil
 }
 
+// usedVariable matches the use of an environment variable in a deployment file.
+var usedVariable = regexp.MustCompile(`\$(?:\{(?:env:)?)?(\w+)`)
+
 // nameVariables gives the environment variables that replace different secrets different names: it adds the name of the
 // service, and then a number. A name that the file uses already may have another value.
 func nameVariables(root *os.Root, byFile map[string][]review.Finding) error {
 	type variable struct {
 		*check.Edit
 		secret string
-		before []byte
+		used   map[string]bool // in the file
 	}
+	type value struct{ name, secret string }
 	var all []variable
 	secrets := map[string]map[string]bool{} // by the name of the variable
 	for _, path := range slices.Sorted(maps.Keys(byFile)) {
+		var before []byte
+		used := map[string]bool{}
 		for i, f := range byFile[path] {
 			if len(f.Detail.Edits) == 0 || f.Detail.Edits[0].Variable == "" {
 				continue
 			}
-			before, err := patch.Read(root, path)
-			if err != nil {
-				return err
+			if before == nil {
+				var err error
+				if before, err = patch.Read(root, path); err != nil {
+					return err
+				}
+				for _, m := range usedVariable.FindAllSubmatch(before, -1) {
+					used[string(m[1])] = true
+				}
 			}
 			e := f.Detail.Edits[0]
 			if e.Start < 0 || e.End < e.Start || e.End > len(before) {
@@ -125,26 +136,31 @@ func nameVariables(root *os.Root, byFile map[string][]review.Finding) error {
 			detail.Edits = []check.Edit{e}
 			byFile[path][i].Detail = &detail
 			secret := strings.Trim(string(before[e.Start:e.End]), `"'`)
-			all = append(all, variable{&detail.Edits[0], secret, before})
+			all = append(all, variable{&detail.Edits[0], secret, used})
 			if secrets[e.Variable] == nil {
 				secrets[e.Variable] = map[string]bool{}
 			}
 			secrets[e.Variable][secret] = true
 		}
 	}
-	named := map[string]string{} // secrets by the name of the variable
+	named := map[string]string{}   // secrets by the name of the variable
+	numbered := map[value]string{} // names with a number, by the name before it
+	next := map[string]int{}       // by the name before the number
 	for _, v := range all {
 		free := func(name string) bool {
 			secret, ok := named[name]
-			return !regexp.MustCompile(`\$(\{(env:)?)?`+name+`\b`).Match(v.before) && (!ok || secret == v.secret)
+			return !v.used[name] && (!ok || secret == v.secret)
 		}
 		name := v.Variable
 		if v.Service != "" && (len(secrets[name]) > 1 || !free(name)) {
 			name = check.VariableName(v.Service) + "_" + name
 		}
-		base := name
-		for n := 2; !free(name); n++ {
-			name = base + "_" + strconv.Itoa(n)
+		if base := (value{name, v.secret}); !free(name) {
+			for name = numbered[base]; name == "" || !free(name); {
+				next[base.name]++
+				name = base.name + "_" + strconv.Itoa(1+next[base.name])
+			}
+			numbered[base] = name
 		}
 		named[name] = v.secret
 		v.Text, v.Variable = strings.Replace(v.Text, v.Variable, name, 1), name
