@@ -117,6 +117,18 @@ func committer(store Store, set ...func(*Config)) *Committer {
 	return New(cfg)
 }
 
+// submitter returns a function that submits a request of an organization in a goroutine of wg.
+func submitter(t *testing.T, c *Committer, wg *sync.WaitGroup) func(organization string, n, rows int) {
+	return func(organization string, n, rows int) {
+		wg.Go(func() {
+			r := request(n)
+			r.OrganizationID = organization
+			_, err := c.Submit(t.Context(), r, fact{name: organization, claims: rows})
+			require.NoError(t, err)
+		})
+	}
+}
+
 func TestGroups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{}
@@ -504,14 +516,7 @@ func TestFirst(t *testing.T) {
 			c := committer(m, func(c *Config) { c.Timeout = time.Hour })
 			defer c.Close()
 			var wg sync.WaitGroup
-			submit := func(organization string, n, rows int) {
-				wg.Go(func() {
-					r := request(n)
-					r.OrganizationID = organization
-					_, err := c.Submit(t.Context(), r, fact{name: organization, claims: rows})
-					require.NoError(t, err)
-				})
-			}
+			submit := submitter(t, c, &wg)
 			submit("quiet", 0, 1)
 			submit("greedy", 0, 1)
 			wg.Wait()
@@ -544,14 +549,7 @@ func TestLightOrganizations(t *testing.T) {
 		c := committer(m)
 		defer c.Close()
 		var wg sync.WaitGroup
-		submit := func(organization string, n, rows int) {
-			wg.Go(func() {
-				r := request(n)
-				r.OrganizationID = organization
-				_, err := c.Submit(t.Context(), r, fact{name: organization, claims: rows})
-				require.NoError(t, err)
-			})
-		}
+		submit := submitter(t, c, &wg)
 		submit("a", 0, 1)
 		wg.Wait()
 		for i := range 8 {
